@@ -1,0 +1,315 @@
+"""What can happen to the broker. Events are in the past tense; `decide.step` says what follows.
+
+Client events carry the caller's `owner`; the core refuses what is not theirs (as not found, so that ids tell nothing).
+Ids of sessions, requests and jobs are chosen by the client (random 128 bit, hex): the same id with the same content again is
+the same event, which makes every change idempotent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Union
+
+from .model import (
+    Activity,
+    Gpu,
+    GpuId,
+    GiveBackKind,
+    JobId,
+    LeaseId,
+    Limits,
+    MiB,
+    NodeId,
+    Offer,
+    Owner,
+    Policy,
+    Queue,
+    Reason,
+    RequestId,
+    Session,
+    SessionId,
+    SlotId,
+    SlotKind,
+    SlotSpec,
+)
+
+# --- from the node agent -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSeen:
+    """A leasable slot as the agent finds it; joins the state's `Slot` by id."""
+
+    id: SlotId
+    gpu_id: GpuId
+    kind: SlotKind
+    model: str
+    memory_mib: MiB
+    profile: str | None = None
+    index: int = 0
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryReported:
+    node_id: NodeId
+    gpus: tuple[Gpu, ...]
+    slots: tuple[SlotSeen, ...]
+
+
+class ProcessOwner(str, Enum):
+    """Whose process is on a slot. `session` and `job` come with the id; `foreign` is anybody else's."""
+
+    SESSION = "session"
+    JOB = "job"
+    FOREIGN = "foreign"
+    UNMAPPED = "unmapped"  # a pid that cannot be seen from here (another pid namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOnSlot:
+    """A compute process the device lists (graphics processes are left out by the agent). Memory None is unknown."""
+
+    pid: int
+    owned_by: ProcessOwner
+    holder_id: str | None = None
+    uid: int | None = None
+    memory_mib: MiB | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotObservation:
+    """One slot over the last window. None is unknown, never zero and never idle.
+
+    busy:      the holder's own processes (where the device can tell, else anybody) worked on the device in the window.
+    host_busy: the holder's process tree used the CPU or did I/O in the window.
+    """
+
+    slot_id: SlotId
+    busy: bool | None
+    host_busy: bool | None
+    memory_used_mib: MiB | None
+    processes: tuple[ProcessOnSlot, ...] | None
+    utilisation_percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsObserved:
+    node_id: NodeId
+    slots: tuple[SlotObservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnobserved:
+    """The devices could not be read: nothing is granted and nothing reclaimed there until they can be again."""
+
+    node_id: NodeId
+    reason: Reason
+
+
+# --- sessions ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """A process that may hold leases is there. `predecessor` is the incarnation it replaces after a restart."""
+
+    session: Session
+    predecessor: SessionId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReported:
+    owner: Owner
+    session_id: SessionId
+    activity: Activity
+    front_ends: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfferMade:
+    """The session's own process (`by_server` False) or its Jupyter server says which give-backs would work now."""
+
+    owner: Owner
+    session_id: SessionId
+    offer: Offer
+    by_server: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRestarting:
+    """Announced before the process ends: its leases wait for the successor."""
+
+    owner: Owner
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """The process is gone (seen by pidfd) or was shut down on purpose."""
+
+    session_id: SessionId
+    reason: Reason
+
+
+# --- requests and leases ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMade:
+    owner: Owner
+    request_id: RequestId
+    session_id: SessionId
+    spec: SlotSpec
+    queue: str = "interactive"
+    wait_ms: int | None = None  # None: for ever; 0: now or refused
+    duration_ms: int | None = None
+    preemptible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCancelled:
+    owner: Owner
+    request_id: RequestId
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAbandoned:
+    """Nobody listens for the answer any more (its client went away without cancelling)."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAcknowledged:
+    """The holder applied the grant: its process sees the devices."""
+
+    owner: Owner
+    lease_id: LeaseId
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseKept:
+    owner: Owner
+    lease_id: LeaseId
+    keep_ms: int | None = None  # None: the policy's
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseReleased:
+    """The holder gives the slots back. `kind` None lets the core choose; `done` says that the holder already did it."""
+
+    owner: Owner
+    lease_id: LeaseId
+    kind: GiveBackKind | None = None
+    done: bool = False
+    residue_mib: MiB = MiB(0)
+
+
+@dataclass(frozen=True, slots=True)
+class UnparkRequested:
+    owner: Owner
+    lease_id: LeaseId
+    request_id: RequestId
+    wait_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeShown:
+    owner: Owner
+    lease_id: LeaseId
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderAnswered:
+    """The holder's side carried out order `number`, or could not (`reason`)."""
+
+    owner: Owner
+    lease_id: LeaseId
+    number: int
+    ok: bool
+    residue_mib: MiB = MiB(0)
+    reason: Reason | None = None
+
+
+# --- batch jobs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitted:
+    owner: Owner
+    job_id: JobId
+    session_id: SessionId
+    name: str
+    spec: SlotSpec
+    queue: str = "batch"
+    time_limit_ms: int | None = None
+    preemptible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    owner: Owner
+    job_id: JobId
+    pid: int
+    start_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    owner: Owner
+    job_id: JobId
+    exit_status: int | None  # None: it could not be learned
+
+
+@dataclass(frozen=True, slots=True)
+class JobCancelled:
+    owner: Owner
+    job_id: JobId
+
+
+# --- administration and time --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyApplied:
+    """Rows that replace those of the same name; `limits` replaces the protocol's deadlines."""
+
+    policies: tuple[Policy, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Nothing but time passed."""
+
+
+Event = Union[
+    InventoryReported,
+    SlotsObserved,
+    NodeUnobserved,
+    SessionOpened,
+    SessionReported,
+    OfferMade,
+    SessionRestarting,
+    SessionEnded,
+    RequestMade,
+    RequestCancelled,
+    RequestAbandoned,
+    LeaseAcknowledged,
+    LeaseKept,
+    LeaseReleased,
+    UnparkRequested,
+    NoticeShown,
+    OrderAnswered,
+    JobSubmitted,
+    JobStarted,
+    JobEnded,
+    JobCancelled,
+    PolicyApplied,
+    Ticked,
+]

@@ -1,0 +1,484 @@
+"""The nouns of the broker: what a state consists of.
+
+Every entity is a frozen dataclass; a change is a new value. Times are integers of *broker milliseconds* (`Millis`, see
+`broker/clock.py`), memory is MiB. The states and their arcs live in `machine`; the rules that always hold in `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import ClassVar, NewType, Union
+
+Millis = NewType("Millis", int)
+MiB = NewType("MiB", int)
+NodeId = NewType("NodeId", str)
+GpuId = NewType("GpuId", str)
+SlotId = NewType("SlotId", str)
+SessionId = NewType("SessionId", str)
+RequestId = NewType("RequestId", str)
+LeaseId = NewType("LeaseId", str)
+JobId = NewType("JobId", str)
+Owner = NewType("Owner", str)
+
+Value = Union[str, int, bool, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is so, as a code and its numbers; `explain` renders the sentence."""
+
+    code: str
+    values: tuple[tuple[str, Value], ...] = ()
+
+    @staticmethod
+    def of(code: str, **values: Value) -> Reason:
+        return Reason(code, tuple(sorted(values.items())))
+
+    def get(self, name: str) -> Value:
+        return dict(self.values).get(name)
+
+
+class Mode(str, Enum):
+    OBSERVE = "observe"
+    ADVISE = "advise"
+    ENFORCE = "enforce"
+
+
+# --- devices -----------------------------------------------------------------------------------------------------------
+
+
+class SlotKind(str, Enum):
+    GPU = "gpu"
+    MIG = "mig"
+
+
+class SlotState(str, Enum):
+    FREE = "free"
+    LEASED = "leased"
+    DRAINING = "draining"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A physical device. `state` is `ok` or the reader's word for what is wrong (`lost`, `no_permission`, ...)."""
+
+    TABLE: ClassVar[str] = "gpus"
+    id: GpuId
+    node_id: NodeId
+    index: int
+    pci_bus_id: str
+    model: str
+    memory_mib: MiB
+    mig_enabled: bool = False
+    simulated: bool = False
+    state: str = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What can be leased: a whole GPU or one MIG instance.
+
+    `epoch` counts grants and never falls. `lease_id` is the holder while leased or draining. `baseline_mib` is the memory
+    in use on the empty slot as measured (`None`: never seen empty).
+    """
+
+    TABLE: ClassVar[str] = "slots"
+    id: SlotId
+    gpu_id: GpuId
+    node_id: NodeId
+    kind: SlotKind
+    model: str
+    memory_mib: MiB
+    profile: str | None = None
+    index: int = 0
+    simulated: bool = False
+    state: SlotState = SlotState.FREE
+    since_ms: Millis = Millis(0)
+    epoch: int = 0
+    lease_id: LeaseId | None = None
+    reason: Reason | None = None
+    baseline_mib: MiB | None = None
+
+
+# --- people's side ------------------------------------------------------------------------------------------------------
+
+
+class SessionKind(str, Enum):
+    KERNEL = "kernel"
+    COMMAND = "command"  # `gpubroker run -- cmd`
+    RUNNER = "runner"  # a user's runner of batch jobs; holds no lease itself
+
+
+class SessionState(str, Enum):
+    LIVE = "live"
+    RESTARTING = "restarting"
+    ENDED = "ended"
+
+
+class Activity(str, Enum):
+    """What the main thread of a kernel does, as the watcher sees it. `unknown` is never taken for idle."""
+
+    UNKNOWN = "unknown"
+    IDLE = "idle"
+    RUNNING = "running"
+    INPUT = "input"
+    DEBUGGER = "debugger"
+
+
+class GiveBackKind(str, Enum):
+    """How a slot comes free, mildest first; the order of the members is the order of preference."""
+
+    EMPTY = "empty"
+    PARKED = "parked"
+    CHECKPOINTED = "checkpointed"
+    RESTARTED = "restarted"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Which give-backs a session's process allows right now, as found by the process itself.
+
+    kinds:    what would work, mildest first (never contains `kept`).
+    refusals: for each kind that would not, why.
+    """
+
+    kinds: tuple[GiveBackKind, ...] = ()
+    refusals: tuple[tuple[GiveBackKind, Reason], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One process incarnation that may hold leases; a restart is a new session that names its predecessor.
+
+    `pid`, `start_ticks` (field 22 of /proc/PID/stat) and `boot_id` identify the process for good.
+    """
+
+    TABLE: ClassVar[str] = "sessions"
+    id: SessionId
+    owner: Owner
+    uid: int
+    kind: SessionKind
+    name: str
+    pid: int
+    start_ticks: int
+    boot_id: str
+    kernel_id: str | None = None
+    server_id: str | None = None
+    headless: bool = False
+    state: SessionState = SessionState.LIVE
+    since_ms: Millis = Millis(0)
+    activity: Activity = Activity.UNKNOWN
+    activity_since_ms: Millis = Millis(0)
+    front_ends: int = 0
+    kernel_offer: Offer = Offer()
+    server_offer: Offer = Offer()
+
+
+# --- waiting and holding -------------------------------------------------------------------------------------------------
+
+
+class Tier(str, Enum):
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+    SCAVENGER = "scavenger"
+
+
+TIER_ORDER: Mapping[Tier, int] = MappingProxyType({Tier.INTERACTIVE: 0, Tier.BATCH: 1, Tier.SCAVENGER: 2})
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSpec:
+    """What a request asks for: `count` slots of one kind on one node.
+
+    Neither `profile` nor `memory_mib_min` given means a whole GPU. `profile` asks for one MIG instance of that profile;
+    `memory_mib_min` for any slot with at least that much memory. `pinned` names the very slots (a parked lease returns home).
+    """
+
+    count: int = 1
+    model: str | None = None
+    memory_mib_min: MiB | None = None
+    profile: str | None = None
+    pinned: tuple[SlotId, ...] = ()
+
+
+class RequestState(str, Enum):
+    WAITING = "waiting"
+    GRANTED = "granted"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Somebody waits for slots. `lease_id` is the lease it became, or, while waiting, the parked lease it wants back.
+
+    `since_ms` gives the place in line (an auto-restarted kernel keeps its old one); ties are broken by `number`.
+    """
+
+    TABLE: ClassVar[str] = "requests"
+    id: RequestId
+    number: int
+    owner: Owner
+    session_id: SessionId
+    spec: SlotSpec
+    queue: str
+    job_id: JobId | None = None
+    state: RequestState = RequestState.WAITING
+    since_ms: Millis = Millis(0)
+    expires_ms: Millis | None = None
+    duration_ms: int | None = None
+    preemptible: bool = False
+    lease_id: LeaseId | None = None
+    reason: Reason | None = None
+
+
+class Verdict(str, Enum):
+    ACTIVE = "active"
+    HOST_BUSY = "host_busy"
+    WAITING_USER = "waiting_user"
+    IDLE = "idle"
+    NEVER_USED = "never_used"
+    SERVING = "serving"
+    SUSPECT = "suspect"
+    UNKNOWN = "unknown"
+
+
+class LeaseState(str, Enum):
+    GRANTED = "granted"
+    ACTIVE = "active"
+    DRAINING = "draining"
+    PARKED = "parked"
+    CLEARED = "cleared"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    slot_id: SlotId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The announcement that a lease will be taken back unless its holder objects.
+
+    It counts once somebody can have seen it (`shown`); with no channel at all the countdown runs twice as long (`doubled`).
+    """
+
+    number: int
+    request_id: RequestId
+    issued_ms: Millis
+    due_ms: Millis
+    reason: Reason
+    shown: bool = False
+    doubled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the holder's side must do now, and by when. `number` grows per lease; answers name it.
+
+    kind `empty`, `parked`: the kernel's own process acts; `checkpointed`, `restarted`: its Jupyter server (or runner) acts.
+    `resume` is True for the way back (unpark). `tried` are the kinds that already failed for this give-back.
+    """
+
+    number: int
+    kind: GiveBackKind
+    issued_ms: Millis
+    due_ms: Millis
+    resume: bool = False
+    tried: tuple[GiveBackKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A holder has slots, from grant to *cleared*. Its id is the id of the request that got it.
+
+    `holds` are the slots with their epochs; empty while parked, when `home` names where it was and must return to.
+    `context_seen` says whether the device ever showed a process of the holder. `gave_back` is the kind by which the slots
+    left, once known. `cause` says why it drains or ended. `orders` and `notices` number what was issued so far.
+    """
+
+    TABLE: ClassVar[str] = "leases"
+    id: LeaseId
+    owner: Owner
+    session_id: SessionId
+    queue: str
+    holds: tuple[Hold, ...]
+    spec: SlotSpec
+    job_id: JobId | None = None
+    state: LeaseState = LeaseState.GRANTED
+    since_ms: Millis = Millis(0)
+    granted_ms: Millis = Millis(0)
+    deadline_ms: Millis | None = None
+    ends_ms: Millis | None = None
+    home: tuple[SlotId, ...] = ()
+    residue_mib: MiB = MiB(0)
+    context_seen: bool = False
+    verdict: Verdict = Verdict.UNKNOWN
+    verdict_since_ms: Millis = Millis(0)
+    keep_until_ms: Millis | None = None
+    keeps_used: int = 0
+    notice: Notice | None = None
+    notices: int = 0
+    order: Order | None = None
+    orders: int = 0
+    gave_back: GiveBackKind | None = None
+    preemptible: bool = False
+    cause: Reason | None = None
+
+
+class JobState(str, Enum):
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class JobOutcome(str, Enum):
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A batch job as the broker knows it: never its command line, which stays in its owner's spool under this id.
+
+    `session_id` is the owner's runner, which starts and stops it. `exit_status` is negative for a signal, as in
+    `subprocess`. While `stopping`, the runner sends TERM at once and KILL at `kill_ms`.
+    """
+
+    TABLE: ClassVar[str] = "jobs"
+    id: JobId
+    number: int
+    owner: Owner
+    name: str
+    session_id: SessionId
+    spec: SlotSpec
+    queue: str
+    state: JobState = JobState.QUEUED
+    since_ms: Millis = Millis(0)
+    submitted_ms: Millis = Millis(0)
+    started_ms: Millis | None = None
+    ended_ms: Millis | None = None
+    time_limit_ms: int | None = None
+    preemptible: bool = False
+    attempt: int = 1
+    request_id: RequestId | None = None
+    pid: int | None = None
+    start_ticks: int | None = None
+    kill_ms: Millis | None = None
+    exit_status: int | None = None
+    outcome: JobOutcome | None = None
+    cause: Reason | None = None
+
+
+# --- rules as data -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When an idle lease may be taken. All limits act only on demand.
+
+    The shipped rows are the presets of the design; sites change them by API or TOML.
+    """
+
+    TABLE: ClassVar[str] = "policies"
+    name: str
+    idle_ms: int
+    notice_ms: int
+    never_used_ms: int
+    host_busy_ms: int
+    keep_ms: int
+    keeps_max: int
+
+    @property
+    def id(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A named waiting line. `policy` is None where idleness is never a reason (batch jobs)."""
+
+    TABLE: ClassVar[str] = "queues"
+    name: str
+    tier: Tier
+    policy: str | None = None
+    preemptible: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.name
+
+
+_MINUTE = 60_000
+GENTLE = Policy("gentle", 30 * _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 120 * _MINUTE, 30 * _MINUTE, 3)
+BALANCED = Policy("balanced", 20 * _MINUTE, 3 * _MINUTE, 10 * _MINUTE, 60 * _MINUTE, 30 * _MINUTE, 2)
+DEFAULT_POLICIES = (GENTLE, BALANCED)
+DEFAULT_QUEUES = (
+    Queue("interactive", Tier.INTERACTIVE, policy="gentle"),
+    Queue("batch", Tier.BATCH),
+    Queue("scavenger", Tier.SCAVENGER, preemptible=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """When a node's devices were last seen. Not persisted: after a restart nothing is known until the agent looked again."""
+
+    TABLE: ClassVar[str | None] = None
+    id: NodeId
+    observed_ms: Millis
+    problem: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Deadlines of the protocol itself, in ms; rows, not constants, so that tests and sites may shorten them."""
+
+    TABLE: ClassVar[str] = "limits"
+    id: str = "limits"
+    ack_ms: int = 15_000
+    restart_gap_ms: int = 60_000
+    give_back_ms: int = 60_000
+    resume_ms: int = 120_000
+    clear_grace_ms: int = 30_000
+    fresh_ms: int = 10_000
+    job_grace_ms: int = 30_000
+    keep_history_ms: int = 7 * 24 * 3_600_000
+    floor_tolerance_mib: int = 64
+    residue_mib_max: int = 1_024
+    waiting_max_per_owner: int = 1_000
+
+
+Entity = Union[Gpu, Slot, Session, Request, Lease, Job, Policy, Queue, Telemetry, Limits]
+ENTITY_TYPES: tuple[type[Entity], ...] = (Gpu, Slot, Session, Request, Lease, Job, Policy, Queue, Telemetry, Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything the broker knows. Maps are never changed in place: `apply` makes new ones."""
+
+    mode: Mode = Mode.ENFORCE
+    number: int = 0  # the last number given to a request or job
+    gpus: Mapping[GpuId, Gpu] = field(default_factory=dict)
+    slots: Mapping[SlotId, Slot] = field(default_factory=dict)
+    sessions: Mapping[SessionId, Session] = field(default_factory=dict)
+    requests: Mapping[RequestId, Request] = field(default_factory=dict)
+    leases: Mapping[LeaseId, Lease] = field(default_factory=dict)
+    jobs: Mapping[JobId, Job] = field(default_factory=dict)
+    policies: Mapping[str, Policy] = field(default_factory=lambda: {p.name: p for p in DEFAULT_POLICIES})
+    queues: Mapping[str, Queue] = field(default_factory=lambda: {q.name: q for q in DEFAULT_QUEUES})
+    telemetry: Mapping[NodeId, Telemetry] = field(default_factory=dict)
+    limits: Limits = Limits()

@@ -1,0 +1,246 @@
+"""What the broker answers. Every state comes with its sentence in English (`sentence`) and Spanish (`sentence_es`)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+Values = dict[str, str | int | bool | None]
+
+
+class ReasonView(Struct, frozen=True):
+    code: str
+    values: Values
+    sentence: str
+    sentence_es: str
+
+
+class Problem(Struct, frozen=True):
+    """RFC 9457 problem details (application/problem+json). `detail` says what happened, why and what to do."""
+
+    status: int
+    code: str
+    title: str
+    detail: str
+    detail_es: str
+    values: Values
+    type: str = "about:blank"
+
+
+class HealthView(Struct, frozen=True):
+    """`pid` and `incarnation` tell brokers apart; `ready` once the devices were looked at (or cannot be: `problem`)."""
+
+    status: str
+    version: str
+    api: int
+    scope: str
+    mode: str
+    incarnation: str
+    pid: int
+    ready: bool
+    simulated: bool
+    uptime_ms: int
+    problem: ReasonView | None = None
+
+
+class MeView(Struct, frozen=True):
+    owner: str
+    uid: int
+    admin: bool
+
+
+class SlotView(Struct, frozen=True):
+    """`lease_id` only for one's own; `taken` says that somebody holds it. Unknown numbers are null, never 0."""
+
+    id: str
+    kind: str
+    profile: str | None
+    memory_mib: int
+    state: str
+    epoch: int
+    taken: bool
+    lease_id: str | None
+    memory_used_mib: int | None
+    utilisation_percent: int | None
+    reason: ReasonView | None
+
+
+class GpuView(Struct, frozen=True):
+    uuid: str
+    index: int
+    node: str
+    model: str
+    memory_mib: int
+    mig_enabled: bool
+    simulated: bool
+    state: str
+    slots: tuple[SlotView, ...]
+
+
+class GpusView(Struct, frozen=True):
+    gpus: tuple[GpuView, ...]
+    problem: ReasonView | None = None
+
+
+class NoticeView(Struct, frozen=True):
+    number: int
+    due_in_ms: int
+    reason: ReasonView
+    shown: bool
+
+
+class OrderView(Struct, frozen=True):
+    """What the holder's side must do now; answer with POST :answer. `resume` is the way back (unpark)."""
+
+    number: int
+    kind: str
+    resume: bool
+    due_in_ms: int
+
+
+class LeaseView(Struct, frozen=True):
+    """`visible_devices` is the value for CUDA_VISIBLE_DEVICES. `give_backs` would work now, mildest first."""
+
+    id: str
+    state: str
+    session_id: str
+    job_id: str | None
+    queue: str
+    slots: tuple[str, ...]
+    epochs: tuple[int, ...]
+    models: tuple[str, ...]
+    profiles: tuple[str | None, ...]
+    memory_mib: int
+    simulated: bool
+    visible_devices: str
+    home: tuple[str, ...]
+    verdict: str
+    verdict_for_ms: int
+    held_for_ms: int
+    ends_in_ms: int | None
+    kept_for_ms: int | None
+    keeps_left: int | None
+    context_seen: bool
+    memory_used_mib: int | None
+    utilisation_percent: int | None
+    give_back: str
+    give_backs: tuple[str, ...]
+    refusals: dict[str, ReasonView]
+    gave_back: str | None
+    notice: NoticeView | None
+    order: OrderView | None
+    reason: ReasonView | None
+    sentence: str
+    sentence_es: str
+
+
+class LeasesView(Struct, frozen=True):
+    leases: tuple[LeaseView, ...]
+
+
+class RequestView(Struct, frozen=True):
+    """`place` counts from 1 in the line this request stands in; `expected_in_ms` null when nobody can say."""
+
+    id: str
+    state: str
+    session_id: str
+    job_id: str | None
+    queue: str
+    place: int | None
+    waiting: int
+    waited_ms: int
+    expected_in_ms: int | None
+    lease: LeaseView | None
+    reason: ReasonView | None
+    sentence: str
+    sentence_es: str
+
+
+class RequestsView(Struct, frozen=True):
+    requests: tuple[RequestView, ...]
+
+
+class SessionView(Struct, frozen=True):
+    """A session with everything it must act on: its leases (with orders and notices) and waiting requests."""
+
+    id: str
+    kind: str
+    name: str
+    kernel_id: str | None
+    server_id: str | None
+    state: str
+    activity: str
+    mode: str
+    policy: str | None
+    leases: tuple[LeaseView, ...]
+    requests: tuple[RequestView, ...]
+
+
+class SessionsView(Struct, frozen=True):
+    sessions: tuple[SessionView, ...]
+
+
+class QueueEntry(Struct, frozen=True):
+    """One in line. Others' entries carry no names and no ids."""
+
+    place: int
+    queue: str
+    tier: str
+    mine: bool
+    id: str | None
+    name: str | None
+    count: int
+    what: str
+    waited_ms: int
+    expected_in_ms: int | None
+    reason: ReasonView | None
+
+
+class QueueView(Struct, frozen=True):
+    waiting: tuple[QueueEntry, ...]
+    free_slots: int
+    slots: int
+
+
+class JobView(Struct, frozen=True):
+    """`lease` has the devices once granted. While `stopping`, KILL is due in `kill_in_ms`."""
+
+    id: str
+    number: int
+    name: str
+    session_id: str
+    queue: str
+    state: str
+    attempt: int
+    submitted_at: str
+    waited_ms: int
+    ran_for_ms: int | None
+    pid: int | None
+    exit_status: int | None
+    outcome: str | None
+    kill_in_ms: int | None
+    place: int | None
+    expected_in_ms: int | None
+    lease: LeaseView | None
+    reason: ReasonView | None
+    sentence: str
+    sentence_es: str
+
+
+class JobsView(Struct, frozen=True):
+    jobs: tuple[JobView, ...]
+
+
+class Step(Struct, frozen=True):
+    """One line of a story: when (RFC 3339), what, and the numbers behind it."""
+
+    at: str
+    event: str
+    reason: ReasonView | None
+
+
+class WhyView(Struct, frozen=True):
+    id: str
+    sentence: str
+    sentence_es: str
+    numbers: Values
+    story: tuple[Step, ...]
