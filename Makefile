@@ -1,0 +1,62 @@
+# Everything here works on a fresh Debian or Ubuntu with git, make and Python >= 3.10; `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+INPUTS := pyproject.toml requirements.lock hatch_build.py tools/environment.sh $(wildcard jupyter-config/server-config/*)
+USER_STAMP := .venv/.installed-user
+TEST_STAMP := .venv/.installed-test
+
+# Simulated GPUs, only where there is no NVIDIA device at all.
+SIMULATE := GPUBROKER_SIMULATE="$${GPUBROKER_SIMULATE:-auto:2xH200}"
+LAB_ARGS ?=
+PYTEST_ARGS ?=
+ROOT_ARGS := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: lab
+lab: $(USER_STAMP) ## open JupyterLab with the broker behind it (LAB_ARGS="--port 9999" is passed on)
+	$(SIMULATE) $(BIN)/jupyter lab $(ROOT_ARGS) $(LAB_ARGS) examples/single_node/quickstart.ipynb
+
+.PHONY: demo
+demo: $(USER_STAMP) ## play the whole story by itself, on simulated GPUs
+	$(BIN)/gpubroker demo
+
+.PHONY: test
+test: lint ## check style and types, then run every test that needs no NVIDIA GPU (PYTEST_ARGS="-k queue" is passed on)
+	tools/chromium.sh
+	$(BIN)/pytest -m "not hardware" $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(TEST_STAMP) ## check style, types and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: docs
+docs: $(TEST_STAMP) ## draw the diagrams of docs/architecture.md anew from the state tables
+	$(BIN)/python docs/diagrams.py
+
+.PHONY: lock
+lock: $(TEST_STAMP) ## choose the newest allowed versions of all dependencies anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --fork-strategy fewest --upgrade \
+		--no-header --no-annotate --extra demo --extra lab --extra test --extra dev \
+		pyproject.toml --output-file requirements.lock
+
+.PHONY: clean
+clean: ## remove the environment, builds and caches
+	rm -rf .venv build dist test-results .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(USER_STAMP): $(INPUTS)
+	tools/environment.sh demo,lab
+	touch $@
+
+$(TEST_STAMP): $(INPUTS)
+	tools/environment.sh demo,lab,test,dev
+	touch $@ $(USER_STAMP)
