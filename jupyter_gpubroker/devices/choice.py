@@ -1,0 +1,68 @@
+"""Which reader a machine gets: NVIDIA's library, or simulated GPUs.
+
+Simulated GPUs stand in only where there is no NVIDIA device at all. With any trace of one the real library is used, and
+a driver that does not work is reported, never simulated over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .reader import Reader
+
+AUTO = "auto:"
+_PCI_VENDOR_NVIDIA = "0x10de"
+_PCI_CLASS_DISPLAY = "0x03"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`spec` None: NVIDIA's library; else the simulated GPUs to make in `folder`."""
+
+    spec: str | None
+    folder: Path | None = None
+
+
+def choose(setting: str | None, folder: Path, root: Path = Path("/")) -> Choice:
+    """Read a `GPUBROKER_SIMULATE` value: nothing, `SPEC`, or `auto:SPEC`. Raises `SpecError` for a bad spec."""
+    if not setting:
+        return Choice(None)
+    from .simulated_spec import parse_spec
+
+    spec = setting.removeprefix(AUTO)
+    parse_spec(spec)
+    if setting.startswith(AUTO) and nvidia_present(root):
+        return Choice(None)
+    return Choice(spec, folder)
+
+
+def open_reader(choice: Choice) -> Reader:
+    if choice.spec is None:
+        from .nvml import NvmlReader
+
+        return NvmlReader()
+    from .simulated import SimulatedReader
+
+    assert choice.folder is not None
+    return SimulatedReader(choice.spec, choice.folder)
+
+
+def nvidia_present(root: Path = Path("/")) -> bool:
+    """Any trace of an NVIDIA GPU: its device files, its driver, or the card on the PCI bus."""
+    if (root / "proc/driver/nvidia").exists() or (root / "dev/nvidiactl").exists():
+        return True
+    if any((root / "dev").glob("nvidia[0-9]*")):
+        return True
+    return any(_is_nvidia_gpu(device) for device in (root / "sys/bus/pci/devices").glob("*"))
+
+
+def _is_nvidia_gpu(device: Path) -> bool:
+    try:
+        vendor, kind = (
+            (device / "vendor").read_text().strip(),
+            (device / "class").read_text().strip(),
+        )
+    except OSError:
+        return False
+    return vendor == _PCI_VENDOR_NVIDIA and kind.startswith(_PCI_CLASS_DISPLAY)

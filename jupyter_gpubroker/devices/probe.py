@@ -1,0 +1,37 @@
+"""The probe: the child process that reads the GPUs, `python -m jupyter_gpubroker.devices.probe`.
+
+A sick GPU can block a driver call for good. It then blocks this process and nobody else; `probe_client` gives up on it.
+Imports little, since the broker waits for the first inventory.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .choice import Choice, open_reader
+from .jsonlines import serve
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m jupyter_gpubroker.devices.probe", description=__doc__
+    )
+    parser.add_argument(
+        "--simulate", metavar="SPEC", help="simulated GPUs instead of NVIDIA's, such as 2xH200"
+    )
+    parser.add_argument(
+        "--folder", metavar="PATH", type=Path, help="where the simulated GPUs' state lies"
+    )
+    arguments = parser.parse_args()
+    if (arguments.simulate is None) != (arguments.folder is None):
+        parser.error("--simulate and --folder go together")
+    reader = open_reader(Choice(arguments.simulate, arguments.folder))
+    try:
+        serve({"inventory": reader.inventory, "observe": reader.observe, "ping": lambda: "pong"})
+    finally:
+        reader.close()
+
+
+if __name__ == "__main__":
+    main()

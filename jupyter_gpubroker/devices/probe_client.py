@@ -1,0 +1,46 @@
+"""Asks the probe: the only way in which the rest of the program reads GPUs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from .child import JsonLinesChild
+from .choice import Choice
+from .reader import Inventory, SlotReading
+
+INVENTORY_S = 15.0
+OBSERVE_S = 5.0
+
+
+def probe_argv(choice: Choice) -> list[str]:
+    argv = [sys.executable, "-m", "jupyter_gpubroker.devices.probe"]
+    if choice.spec is None:
+        return argv
+    return [*argv, "--simulate", choice.spec, "--folder", str(choice.folder)]
+
+
+class ProbeClient:
+    """Calls raise `child.ChildUnavailable` when the devices cannot be read now."""
+
+    def __init__(self, argv: Sequence[str], observe_s: float = OBSERVE_S) -> None:
+        self._child = JsonLinesChild(argv, start_s=INVENTORY_S)
+        self._observe_s = observe_s
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid
+
+    async def inventory(self) -> Inventory:
+        result = await self._child.call("inventory", deadline_s=INVENTORY_S)
+        return msgspec.json.decode(result, type=Inventory)
+
+    async def observe(self, slot_uuids: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
+        """The slots named, or all; a restarted probe knows its slots only after `inventory`."""
+        result = await self._child.call("observe", slot_uuids, deadline_s=self._observe_s)
+        return msgspec.json.decode(result, type=tuple[SlotReading, ...])
+
+    async def close(self) -> None:
+        await self._child.close()
