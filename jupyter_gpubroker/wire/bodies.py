@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", description="random 128 bit, chosen by the client")]
+Id = Annotated[
+    str, Meta(pattern="^[0-9a-f]{32}$", description="random 128 bit, chosen by the client")
+]
 Name = Annotated[str, Meta(max_length=1024)]
 QueueName = Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_-]+$")]
 DurationMs = Annotated[int, Meta(ge=0, le=366 * 24 * 3_600_000)]

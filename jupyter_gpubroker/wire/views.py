@@ -179,6 +179,12 @@ class SessionsView(Struct, frozen=True):
     sessions: tuple[SessionView, ...]
 
 
+class ReportedView(Struct, frozen=True):
+    """`unknown` are the ids the broker does not know as live: PUT them again."""
+
+    unknown: tuple[str, ...]
+
+
 class QueueEntry(Struct, frozen=True):
     """One in line. Others' entries carry no names and no ids."""
 
@@ -244,3 +250,10 @@ class WhyView(Struct, frozen=True):
     sentence_es: str
     numbers: Values
     story: tuple[Step, ...]
+
+
+class PoliciesView(Struct, frozen=True):
+    """What a policy file changed (or would change): the new rows, one sentence each."""
+
+    applied: bool
+    changes: tuple[str, ...]

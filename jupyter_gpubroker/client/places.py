@@ -1,0 +1,221 @@
+"""Where things are: the folders and the socket of the broker, and which broker a client should talk to.
+
+Rules: folders belong to their user and are closed to others (0700); the socket and the database lie on a local file
+system; a socket path fits the 107 bytes that Linux allows. A place that breaks a rule is refused with a sentence, never
+repaired. Nothing here talks to a broker (`http`) or starts one (`start`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import PlaceRefused
+
+MACHINE_SOCKET = Path("/run/gpubroker/broker.sock")
+SOCKET_PATH_BYTES_MAX = 107
+NETWORK_FILE_SYSTEMS = frozenset(
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "panfs",
+        "pvfs2",
+        "orangefs",
+        "glusterfs",
+        "ocfs2",
+        "gfs2",
+        "coda",
+        "ncpfs",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.ceph",
+        "fuse.ceph-fuse",
+        "fuse.juicefs",
+        "fuse.s3fs",
+        "fuse.rclone",
+        "fuse.goofys",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders of one user's broker on this host. `prepare` makes them; nothing else creates or changes any."""
+
+    runtime: Path
+    state: Path
+    config: Path
+    configured_url: str | None = None
+
+    @classmethod
+    def find(cls, environ: Mapping[str, str] | None = None, *, url: str | None = None) -> Places:
+        """The places by the environment; `url` is an explicit configuration and wins over GPUBROKER_URL."""
+        environ = os.environ if environ is None else environ
+        home = Path(environ.get("HOME") or Path("~").expanduser())
+        return cls(
+            runtime=_runtime_folder(environ),
+            state=_absolute(environ, "XDG_STATE_HOME", home / ".local" / "state") / "gpubroker",
+            config=_absolute(environ, "XDG_CONFIG_HOME", home / ".config") / "gpubroker",
+            configured_url=url or environ.get("GPUBROKER_URL") or None,
+        )
+
+    @property
+    def socket(self) -> Path:
+        return self.runtime / "broker.sock"
+
+    @property
+    def lock(self) -> Path:
+        return self.runtime / "broker.lock"
+
+    @property
+    def simulated(self) -> Path:
+        return self.runtime / "simulated"
+
+    @property
+    def database(self) -> Path:
+        return self.state / "broker.db"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "broker.log"
+
+    @property
+    def spool(self) -> Path:
+        return self.state / "spool"
+
+    @property
+    def jobs(self) -> Path:
+        return self.state / "jobs"
+
+    @property
+    def policy(self) -> Path:
+        return self.config / "policy.toml"
+
+    @property
+    def off_marker(self) -> Path:
+        """`gpubroker off` leaves this file, `gpubroker on` takes it away."""
+        return self.config / "off"
+
+    @property
+    def user_url(self) -> str:
+        return f"unix://{self.socket}"
+
+    @property
+    def url(self) -> str:
+        """The broker to talk to: the configured one, else the machine's if there is one, else the user's own."""
+        if self.configured_url is not None:
+            return self.configured_url
+        return f"unix://{MACHINE_SOCKET}" if MACHINE_SOCKET.exists() else self.user_url
+
+    @property
+    def may_start(self) -> bool:
+        """Only the user's own broker is started by clients; one that is configured or the machine's is not."""
+        return self.url == self.user_url
+
+    def prepare(self) -> None:
+        """Make the folders of runtime and state and check them. Raises PlaceRefused."""
+        socket_path(self.socket)
+        for folder, what in ((self.runtime, "socket"), (self.state, "database")):
+            _private_folder(folder)
+            _local(folder, what)
+
+
+def is_off(environ: Mapping[str, str] | None = None) -> bool:
+    """Has the user said that the broker shall stay out of everything?"""
+    environ = os.environ if environ is None else environ
+    return environ.get("GPUBROKER", "").lower() == "off" or Places.find(environ).off_marker.exists()
+
+
+def socket_path(path: Path) -> str:
+    """The path as the kernel takes it. Raises PlaceRefused when it is too long to bind."""
+    length = len(os.fsencode(path))
+    if length > SOCKET_PATH_BYTES_MAX:
+        raise PlaceRefused(
+            f"The socket path {path} has {length} bytes; Linux allows {SOCKET_PATH_BYTES_MAX}. "
+            "Set XDG_RUNTIME_DIR to a folder with a shorter name."
+        )
+    return str(path)
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+    """The type of the file system that holds `path`, None where the host does not tell."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    found: tuple[int, str | None] = (-1, None)
+    target = path.resolve()
+    for line in lines:
+        fields, _, source = line.partition(" - ")
+        point = Path(_unescaped(fields.split(" ")[4]))
+        # Of two mounts on one point the later one hides the other.
+        if target.is_relative_to(point) and len(point.parts) >= found[0]:
+            found = (len(point.parts), source.split(" ")[0])
+    return found[1]
+
+
+def _unescaped(text: str) -> str:
+    for code, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
+        text = text.replace(code, character)
+    return text
+
+
+def _absolute(environ: Mapping[str, str], name: str, default: Path) -> Path:
+    # A relative path is invalid and is to be ignored (XDG Base Directory Specification).
+    value = Path(environ.get(name) or default)
+    return value if value.is_absolute() else default
+
+
+def _runtime_folder(environ: Mapping[str, str]) -> Path:
+    given = environ.get("XDG_RUNTIME_DIR", "")
+    # After `su` or `sudo -E` the variable may name another user's folder, or one that does not exist.
+    if given.startswith("/") and _is_own_folder(Path(given)):
+        return Path(given) / "gpubroker"
+    return Path(tempfile.gettempdir()) / f"gpubroker-{os.getuid()}"
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _private_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise PlaceRefused(
+            f"The folder {path} cannot be used: {error.strerror}. Make it, or name another place."
+        ) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PlaceRefused(
+            f"{path} is not a folder of yours. Remove it, or set XDG_RUNTIME_DIR or TMPDIR."
+        )
+    if found.st_mode & 0o077:
+        raise PlaceRefused(f"The folder {path} is open to others. Close it: chmod 700 {path}")
+
+
+def _local(path: Path, what: str) -> None:
+    kind = file_system(path)
+    if kind in NETWORK_FILE_SYSTEMS:
+        variable = "XDG_RUNTIME_DIR" if what == "socket" else "XDG_STATE_HOME"
+        raise PlaceRefused(
+            f"{path} lies on a network file system ({kind}), where the broker's {what} is not safe. "
+            f"Set {variable} to a folder of yours on a local disk, such as /var/tmp/{os.getuid()}."
+        )

@@ -1,0 +1,161 @@
+"""Makes sure that a broker answers: finds one, or starts the user's own, detached and once.
+
+Whoever holds the start lock starts; the others wait for it and then find what it started. The broker says over a pipe
+when it listens; if it dies before, the last line of its log is the reason given. It gets a scrubbed environment, so that
+marks of the notebook or job it was started from are not inherited. A configured or machine-wide broker that does not
+answer is down, and no other is started beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..wire import routes
+from .errors import BrokerDown
+from .http import BrokerClient
+from .places import Places
+
+START_S = 15.0
+_POLL_S = 0.05
+_PASSED = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "GPUBROKER_SIMULATE",
+        "GPUBROKER_POLICY",
+    ]
+)
+_PASSED_PREFIXES = ("LC_", "XDG_")
+
+
+def ensure_broker(
+    places: Places | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    deadline_s: float = START_S,
+) -> str:
+    """The URL of a broker that answers. Raises BrokerDown, or PlaceRefused when its places are unfit.
+
+    `environ` (by default ours) is what a new broker may inherit from, and where the places are found if not given.
+    """
+    environ = os.environ if environ is None else environ
+    places = Places.find(environ) if places is None else places
+    if answers(places.url):
+        return places.url
+    if not places.may_start:
+        raise BrokerDown(
+            f"The broker configured at {places.url} does not answer. Start it, or unset GPUBROKER_URL to use one of your own."
+        )
+    places.prepare()
+    deadline = time.monotonic() + deadline_s
+    with _start_lock(places, deadline):
+        if not answers(places.url):
+            _start(places, environ, deadline)
+    return places.url
+
+
+async def ensure_broker_async(places: Places | None = None, *, deadline_s: float = START_S) -> str:
+    """`ensure_broker` without blocking the event loop."""
+    return await asyncio.to_thread(ensure_broker, places, deadline_s=deadline_s)
+
+
+def answers(url: str) -> bool:
+    """Is a broker there now? One whose identity is doubtful raises BrokerDown."""
+    if url.startswith("unix://") and not Path(url.removeprefix("unix://")).exists():
+        return False
+    with BrokerClient(url, answer_s=5.0) as client:
+        try:
+            client.call(routes.HEALTH)
+        except BrokerDown as error:
+            if error.__cause__ is None:
+                raise
+            return False
+        return True
+
+
+def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a daemon may inherit: where things are, and no mark of the session, job or lease it was started from."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+    }
+
+
+@contextmanager
+def _start_lock(places: Places, deadline: float) -> Iterator[None]:
+    with (places.runtime / "start.lock").open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise BrokerDown(
+                        "Another process has been starting the broker for too long. Try again."
+                    ) from None
+                time.sleep(_POLL_S)
+        yield
+
+
+def _start(places: Places, environ: Mapping[str, str], deadline: float) -> None:
+    """Start the broker and wait until it listens. It forks away from us, so it never becomes our zombie."""
+    told, tells = os.pipe()
+    try:
+        with places.log.open("ab") as log:
+            log_end = log.tell()
+            starter = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "jupyter_gpubroker.broker",
+                    "--detach",
+                    f"--ready-fd={tells}",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=scrubbed(environ),
+                pass_fds=[tells],
+                start_new_session=True,
+            )
+        os.close(tells)
+        tells = -1
+        is_there = bool(select.select([told], [], [], max(0.0, deadline - time.monotonic()))[0])
+        if not is_there:
+            raise BrokerDown(
+                f"The broker was started but did not listen in time. Its log is {places.log}."
+            )
+        is_listening = os.read(told, 1) != b""
+        starter.wait(timeout=5)
+    finally:
+        os.close(told)
+        if tells >= 0:
+            os.close(tells)
+    if not is_listening and not answers(places.url):
+        raise BrokerDown(f"The broker could not start: {_last_line(places.log, log_end)}")
+
+
+def _last_line(log: Path, since: int) -> str:
+    """The last line written after position `since`, shortened; what a process that dies says comes last."""
+    with log.open("rb") as file:
+        file.seek(max(since, log.stat().st_size - 4_096))
+        lines = file.read().decode(errors="replace").strip().splitlines()
+    return lines[-1][:500] if lines else f"it said nothing. Its log is {log}."
