@@ -34,7 +34,7 @@ def build(target: str, source: Path, folder: Path) -> None:
         "--target",
         target,
         "--directory",
-        folder,
+        str(folder),
     ]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
 
