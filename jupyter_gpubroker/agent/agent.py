@@ -1,0 +1,252 @@
+"""The node agent: reads the devices through the probe, attributes processes, and emits core events.
+
+It emits `InventoryReported` first, then `SlotsObserved` at every tick and whenever `inspect` asks, and `NodeUnobserved`
+when the devices cannot be read. What was not read is None in the events; what it means is the core's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..core.events import (
+    InventoryReported,
+    NodeUnobserved,
+    SlotObservation,
+    SlotSeen,
+    SlotsObserved,
+)
+from ..core.model import Gpu, GpuId, MiB, NodeId, Reason, SlotId, SlotKind
+from ..devices.child import ChildError, ChildUnavailable
+from ..devices.probe_client import ProbeClient
+from ..devices.reader import NO_NVIDIA_DEVICE, Inventory, SlotReading
+from .attribution import Attribution
+from .fence import Fence
+from .holdings import Holdings, SlotHolding
+from .host_activity import HostActivity
+from .offload import Hanging, Offload
+from .processes import ProcessTable
+from .usage import is_busy
+
+AgentEvent = InventoryReported | SlotsObserved | NodeUnobserved
+
+INTERVAL_S = 1.0
+INVENTORY_EVERY_S = 60.0
+DRIVER_RETRY_S = 5.0
+PROC_DEADLINE_S = 2.0
+_DEVICE_CHANGED = (": NotFound", ": GpuIsLost", ": InvalidArgument")
+
+_log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Runs in the broker's event loop. `holdings` is asked at each observation for who holds what just then."""
+
+    def __init__(
+        self,
+        node_id: NodeId,
+        probe: ProbeClient,
+        *,
+        holdings: Callable[[], Holdings],
+        emit: Callable[[AgentEvent], None],
+        interval_s: float = INTERVAL_S,
+        table: ProcessTable | None = None,
+    ) -> None:
+        self._node_id = node_id
+        self._probe = probe
+        self._holdings = holdings
+        self._emit = emit
+        self._interval_s = interval_s
+        self._table = table or ProcessTable()
+        self._host = HostActivity(self._table, time.monotonic)
+        self._offload = Offload()
+        self._fence = Fence()
+        self._turn = asyncio.Lock()
+        self._inventory: Inventory | None = None
+        self._inventory_pid: int | None = None
+        self._next_inventory_s = 0.0
+        self._slot_ids: frozenset[SlotId] = frozenset()
+        self._problem: Reason | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Observe from now on; the first inventory comes as soon as the probe is up."""
+        assert self._task is None
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self._probe.close()
+
+    async def inspect(self, slot_ids: Iterable[SlotId]) -> None:
+        """Observe these slots now, as after a release; emits before it returns."""
+        await self._observe(frozenset(slot_ids))
+
+    async def _run(self) -> None:
+        while True:
+            await self._observe(None)
+            await asyncio.sleep(self._interval_s)
+
+    async def _observe(self, only: frozenset[SlotId] | None) -> None:
+        async with self._turn:
+            try:
+                await self._take_inventory_if_due()
+                wanted = self._slot_ids if only is None else self._slot_ids & only
+                if not wanted:
+                    return
+                readings = await self._probe.observe(sorted(wanted))
+            except ChildUnavailable as error:
+                # A pause follows a failure that has been told.
+                if error.problem != "pausing" or self._problem is None:
+                    self._unobserved(
+                        Reason.of("probe_unavailable", problem=error.problem), error.detail
+                    )
+                return
+            except ChildError as error:
+                self._unobserved(Reason.of("probe_unavailable", problem="failed"), str(error))
+                return
+            if any(
+                problem.endswith(_DEVICE_CHANGED)
+                for reading in readings
+                for problem in reading.problems
+            ):
+                self._next_inventory_s = 0.0
+            observations = await self._attribute(readings)
+            self._problem = None
+            self._emit(SlotsObserved(self._node_id, observations))
+
+    # --- inventory ----------------------------------------------------------------------------------------------------
+
+    async def _take_inventory_if_due(self) -> None:
+        """A new probe process knows no devices yet; an old one may know others than there are now."""
+        now_s = time.monotonic()
+        is_same_probe = self._probe.pid is not None and self._probe.pid == self._inventory_pid
+        if is_same_probe and now_s < self._next_inventory_s:
+            return
+        inventory = await self._probe.inventory()
+        self._inventory_pid = self._probe.pid
+        self._next_inventory_s = now_s + INVENTORY_EVERY_S
+        if inventory == self._inventory:
+            return
+        broken = [problem for problem in inventory.problems if problem != NO_NVIDIA_DEVICE]
+        if broken and not inventory.gpus:
+            self._inventory, self._slot_ids = None, frozenset()
+            self._next_inventory_s = now_s + DRIVER_RETRY_S
+            self._unobserved(Reason.of("driver_unavailable", error=broken[0]), " ".join(broken))
+            return
+        self._inventory = inventory
+        report = inventory_reported(self._node_id, inventory)
+        self._slot_ids = frozenset(slot.id for slot in report.slots)
+        self._emit(report)
+
+    def _unobserved(self, reason: Reason, detail: str) -> None:
+        """Told when it begins and when its reason changes, not at every tick."""
+        if reason != self._problem:
+            self._problem = reason
+            _log.warning("devices_unobserved reason=%s detail=%s", reason, detail)
+            self._emit(NodeUnobserved(self._node_id, reason))
+
+    # --- attribution --------------------------------------------------------------------------------------------------
+
+    async def _attribute(self, readings: Sequence[SlotReading]) -> tuple[SlotObservation, ...]:
+        holdings = self._holdings()
+        try:
+            return await self._offload.call(
+                self._look_up, readings, holdings, deadline_s=PROC_DEADLINE_S
+            )
+        except Hanging:
+            _log.warning("proc_hanging")
+            return tuple(_without_owners(reading) for reading in readings)
+
+    def _look_up(
+        self, readings: Sequence[SlotReading], holdings: Holdings
+    ) -> tuple[SlotObservation, ...]:
+        """Blocking; runs in `offload`'s thread, one at a time."""
+        assert self._inventory is not None
+        pids_are_ours = self._inventory.source == "simulated" or self._table.is_initial_namespace()
+        attribution = Attribution(self._table, holdings.holders, pids_are_ours)
+        worker_ids = {held.worker_id for held in holdings.slots.values()}
+        hosts = self._host.sample(
+            [holder for holder in holdings.holders if holder.id in worker_ids]
+        )
+        observations = []
+        for reading in readings:
+            held = holdings.slots.get(SlotId(reading.uuid))
+            if held is not None and not self._fence.admits(SlotId(reading.uuid), held.epoch):
+                _log.error("stale_epoch slot=%s epoch=%d", reading.uuid, held.epoch)
+                continue
+            observations.append(_observation(reading, held, attribution, hosts))
+        return tuple(observations)
+
+
+def inventory_reported(node_id: NodeId, inventory: Inventory) -> InventoryReported:
+    """The core's event. A slot whose memory cannot be read has 0 MiB: it satisfies no demand for memory."""
+    is_simulated = inventory.source == "simulated"
+    gpus = tuple(
+        Gpu(
+            id=GpuId(found.uuid),
+            node_id=node_id,
+            index=found.index,
+            pci_bus_id=found.pci_bus_id,
+            model=found.model,
+            memory_mib=MiB(found.memory_mib or 0),
+            mig_enabled=found.mig_enabled,
+            simulated=is_simulated,
+            state=found.state,
+        )
+        for found in inventory.gpus
+    )
+    slots = tuple(
+        SlotSeen(
+            id=SlotId(slot.uuid),
+            gpu_id=GpuId(found.uuid),
+            kind=SlotKind(slot.kind),
+            model=found.model,
+            memory_mib=MiB(slot.memory_mib or 0),
+            profile=slot.profile,
+            index=found.index,
+            simulated=is_simulated,
+        )
+        for found in inventory.gpus
+        for slot in found.slots
+    )
+    return InventoryReported(node_id, gpus, slots)
+
+
+def _observation(
+    reading: SlotReading,
+    held: SlotHolding | None,
+    attribution: Attribution,
+    hosts: Mapping[str, bool | None],
+) -> SlotObservation:
+    holder_ids = frozenset[str]() if held is None else held.holder_ids
+    processes = (
+        None if reading.processes is None else attribution.on_slot(reading.processes, holder_ids)
+    )
+    return SlotObservation(
+        slot_id=SlotId(reading.uuid),
+        busy=is_busy(reading, processes, holder_ids),
+        host_busy=None if held is None else hosts.get(held.worker_id),
+        memory_used_mib=None if reading.memory_used_mib is None else MiB(reading.memory_used_mib),
+        processes=processes,
+        utilisation_percent=reading.utilisation_percent,
+    )
+
+
+def _without_owners(reading: SlotReading) -> SlotObservation:
+    """What is known where nobody can say whose the processes are."""
+    memory = reading.memory_used_mib
+    return SlotObservation(
+        slot_id=SlotId(reading.uuid),
+        busy=None,
+        host_busy=None,
+        memory_used_mib=None if memory is None else MiB(memory),
+        processes=None,
+        utilisation_percent=reading.utilisation_percent,
+    )
