@@ -1,0 +1,101 @@
+"""The Jupyter server extension: puts the parts together and ties them to the server's life.
+
+With it loaded every kernel starts through our provisioner, is watched and reported, and orders of the broker are carried out.
+No broker, no GPU, no permission: the server works all the same, and says so once in its log. GPUBROKER=off: nothing is touched.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from functools import partial
+from typing import Any
+
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_events import EventLogger
+from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.serverapp import ServerApp
+from traitlets import Unicode
+
+from ..client.places import Places, is_off
+from ..wire.views import SessionsView
+from . import changes, hosts, settings
+from .link import ServerLink
+from .provisioner import GPUBrokerProvisioner
+from .tap import tapped
+
+PROVISIONER = "gpubroker-provisioner"
+_PLAIN_PROVISIONER = "local-provisioner"
+_CONNECTION_CLASS = "kernel_websocket_connection_class"
+
+
+class GPUBrokerExtension(ExtensionApp):
+    """Lends GPUs to the kernels of this server."""
+
+    name = "gpubroker"
+    link: ServerLink | None = None
+
+    broker_url = Unicode(
+        "",
+        config=True,
+        help="The broker to talk to, as `unix:///absolute/path/broker.sock`; empty: $GPUBROKER_URL, "
+        "else the machine's broker, else one of your own, which is started when needed.",
+    )
+
+    def initialize_settings(self) -> None:
+        self._refuse_unknown_keys()
+        if is_off():
+            self.log.info("gpubroker_off")
+            return
+        server = self._server
+        assert server.event_logger is not None
+        server.event_logger.register_event_schema(changes.LEASE_SCHEMA)
+        self._changes = changes.LeaseChanges(
+            partial(_emit, server.event_logger, changes.LEASE_SCHEMA_ID)
+        )
+        self.link = ServerLink(
+            Places.find(url=self.broker_url or None),
+            uuid.uuid4().hex,
+            self.log,
+            self._sessions_seen,
+        )
+        hosts.register(server.kernel_manager, self.link)
+        self._become_default_provisioner()
+        # In `web_app.settings` it would be overwritten when this method returns.
+        base = self.settings[_CONNECTION_CLASS]
+        self.settings[_CONNECTION_CLASS] = tapped(base, self.link.watches.get)
+
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
+        """The server's event loop runs."""
+        if self.link is not None:
+            self.link.start()
+
+    async def stop_extension(self) -> None:
+        if self.link is not None:
+            await self.link.stop()
+
+    def _refuse_unknown_keys(self) -> None:
+        ours = (GPUBrokerExtension, GPUBrokerProvisioner)
+        sentences = settings.unknown_keys({**self._server.config, **self.config}, ours)
+        if sentences:
+            # Without us every kernel would see every GPU: better no server than that.
+            sys.exit("\n".join(sentences))
+
+    def _become_default_provisioner(self) -> None:
+        factory = KernelProvisionerFactory.instance(parent=self._server)
+        if factory.default_provisioner_name in {_PLAIN_PROVISIONER, PROVISIONER}:
+            factory.default_provisioner_name = PROVISIONER
+        else:
+            self.log.warning("other_default_provisioner name=%s", factory.default_provisioner_name)
+
+    def _sessions_seen(self, sessions: SessionsView) -> None:
+        self._changes.seen(sessions)
+
+    @property
+    def _server(self) -> ServerApp:
+        assert self.serverapp is not None
+        return self.serverapp
+
+
+def _emit(logger: EventLogger, schema_id: str, facts: dict[str, Any]) -> None:
+    logger.emit(schema_id=schema_id, data=facts)
