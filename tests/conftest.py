@@ -6,9 +6,11 @@ Tests that need something this machine may lack carry a mark (`browser`, `torch`
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Generator, Iterator
@@ -44,6 +46,9 @@ def run_root() -> Iterator[Path]:
     root = Path(tempfile.mkdtemp(prefix="gb-", dir="/tmp"))
     yield root
     left_behind = wait_until_gone(root)
+    for pid in left_behind:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     shutil.rmtree(root, ignore_errors=True)
     assert not left_behind, f"tests left processes behind: {left_behind}"
 
@@ -79,20 +84,21 @@ def find_chromium() -> str | None:
     return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
 
 
-def wait_until_gone(root: Path) -> list[str]:
-    """The processes that name `root` in their environment, after they had time to end."""
+def wait_until_gone(root: Path) -> dict[int, str]:
+    """The processes that name `root` in their environment, after they had time to end: pid and command line."""
     deadline_s = time.monotonic() + LEFT_BEHIND_WAIT_S
     while (alive := processes_with(root)) and time.monotonic() < deadline_s:
         time.sleep(0.1)
     return alive
 
 
-def processes_with(root: Path) -> list[str]:
-    found = []
+def processes_with(root: Path) -> dict[int, str]:
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if os.fsencode(root) in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " ").strip())
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(process.name)] = command.decode(errors="replace").strip()
         except OSError:  # gone, or another user's
             continue
     return found

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "jupyter_gpubroker"
 CORE = PACKAGE / "core"
 KERNEL = PACKAGE / "kernel" / "gpubroker"
+MIGRATIONS = PACKAGE / "store" / "migrations"
 
 FILE_LINES_MAX = 500
 FILE_KIB_MAX = 600
@@ -49,9 +50,9 @@ def test_no_function_is_longer_than_one_can_keep_in_mind() -> None:
     long = {
         f"{name(path)}:{function.lineno} {function.name}": length
         for path in python_files(PACKAGE)
+        if MIGRATIONS not in path.parents  # lists of columns
         for function in functions_of(path)
-        if (length := body_lines(function))
-        > (CORE_FUNCTION_LINES_MAX if CORE in path.parents else FUNCTION_LINES_MAX)
+        if (length := body_lines(function)) > function_lines_max(path)
     }
     assert not long
 
@@ -167,6 +168,10 @@ def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
+
+
+def function_lines_max(path: Path) -> int:
+    return CORE_FUNCTION_LINES_MAX if CORE in path.parents else FUNCTION_LINES_MAX
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
