@@ -1,0 +1,98 @@
+"""What several commands share: quantities as click types, the options that say which slots, JSON, ids, the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from . import quantities
+from .outcome import Ended, Exit
+
+if TYPE_CHECKING:
+    from ..client import BrokerClient
+    from ..wire.bodies import SpecBody
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg] # generic since click 8.5 only
+    """A click type from a parser of `quantities`."""
+
+    def __init__(self, name: str, parse: Callable[[str], int | str]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """The parsed value; what is parsed already stays."""
+        if not isinstance(value, str):
+            assert isinstance(value, int)
+            return value
+        try:
+            return self._parse(value)
+        except quantities.QuantityError as error:
+            self.fail(str(error), param, ctx)
+
+
+WAIT = Quantity("duration", quantities.duration_ms)
+DURATION = Quantity("duration", lambda text: quantities.duration_ms(text, least_ms=1_000))
+MEMORY = Quantity("size", quantities.memory_mib)
+COUNT = Quantity("number", quantities.slot_count)
+PROFILE = Quantity("profile", quantities.mig_profile)
+
+
+def spec_options(function: Function) -> Function:
+    """Which slots are wanted: passed on as `count`, `profile`, `memory` and `model`."""
+    options = (
+        click.option("--gpus", "count", type=COUNT, default=1, show_default=True, help="How many."),
+        click.option(
+            "--slice", "profile", type=PROFILE, help="A MIG slice of this profile, such as 1g.18gb."
+        ),
+        click.option(
+            "--memory", type=MEMORY, help="Any slot with at least this much memory, such as 20G."
+        ),
+        click.option("--model", help="Only GPUs whose name contains this, such as h200."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def slot_spec(count: int, profile: str | None, memory: int | None, model: str | None) -> SpecBody:
+    """The wish as the broker reads it."""
+    from ..wire.bodies import SpecBody
+
+    if profile is not None and memory is not None:
+        raise click.UsageError(
+            "--slice and --memory exclude each other: a slice's profile says how much memory it has."
+        )
+    return SpecBody(count=count, model=model, memory_mib_min=memory, profile=profile)
+
+
+def connect() -> BrokerClient:
+    """The broker; the user's own is started where none is there and none is configured."""
+    from ..client import BrokerClient, ensure_broker
+
+    return BrokerClient(ensure_broker())
+
+
+def one_id(prefix: str, ids: Iterable[str], what: str) -> str:
+    """The only one of `ids` that begins with `prefix`. Ends the command where there is none or are several."""
+    matches: Sequence[str] = sorted({known for known in ids if known.startswith(prefix.lower())})
+    if not matches:
+        raise Ended(
+            Exit.REFUSED, "unknown_id", f"You have no {what} whose id begins with '{prefix[:40]}'."
+        )
+    if len(matches) > 1:
+        listed = ", ".join(match[:12] for match in matches[:5])
+        raise Ended(
+            Exit.REFUSED,
+            "ambiguous_id",
+            f"'{prefix[:40]}' may be any of {listed}. Write more of the id.",
+        )
+    return matches[0]

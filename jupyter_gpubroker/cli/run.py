@@ -1,0 +1,207 @@
+"""`gpubroker run -- cmd`: wait for slots, run a command with them, give them back.
+
+While it waits, Ctrl-C leaves the queue at once. While the command runs, signals go to it and its end is ours: the slots
+are held as long as this process lives, whatever becomes of the broker meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from .options import DURATION, WAIT, connect, json_option, slot_spec, spec_options
+from .outcome import Command, Ended, Exit
+
+if TYPE_CHECKING:
+    from ..client import BrokerClient
+    from ..wire.bodies import RequestBody
+    from ..wire.views import LeaseView, RequestView
+
+
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
+@spec_options
+@click.option(
+    "--wait",
+    "wait_ms",
+    type=WAIT,
+    help="Wait at most so long, such as 10m (default: as long as it takes).",
+)
+@click.option("--no-wait", is_flag=True, help="Now or never.")
+@click.option(
+    "--for", "duration_ms", type=DURATION, help="Stop the command after so long, such as 2h."
+)
+@click.option("--queue", default="interactive", show_default=True, help="The line to stand in.")
+@json_option
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    ctx: click.Context,
+    count: int,
+    profile: str | None,
+    memory: int | None,
+    model: str | None,
+    wait_ms: int | None,
+    no_wait: bool,
+    duration_ms: int | None,
+    queue: str,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Wait for a GPU, run COMMAND with it, and give it back.
+
+    COMMAND sees the GPU in CUDA_VISIBLE_DEVICES. Its standard streams are this terminal's; what gpubroker has to say
+    goes to standard error, with --json as one object a line.
+    """
+    from ..client import is_off
+    from ..wire.bodies import RequestBody
+    from .child import run_child
+
+    if no_wait and wait_ms is not None:
+        raise click.UsageError("--wait and --no-wait exclude each other.")
+    spec = slot_spec(count, profile, memory, model)
+    if is_off():
+        _Voice(as_json).say(
+            "off",
+            "gpubroker is off (GPUBROKER=off, or `gpubroker off`): the command runs without a lease.",
+        )
+        ctx.exit(run_child(command, dict(os.environ), limit_s=None))
+    session_id = uuid.uuid4().hex
+    body = RequestBody(
+        session_id=session_id,
+        spec=spec,
+        queue=queue,
+        wait_ms=0 if no_wait else wait_ms,
+        duration_ms=duration_ms,
+    )
+    limit_s = None if duration_ms is None else duration_ms / 1000
+    with connect() as broker, _session(broker, session_id, command):
+        lease = _acquire(broker, body, _Voice(as_json))
+        try:
+            status = run_child(command, _environment(broker.url, session_id, lease), limit_s)
+        finally:
+            _give_back(broker, lease.id)
+    ctx.exit(status)
+
+
+class _Voice:
+    """Says on standard error what happens, a line each, for people or programs; the same line never twice in a row."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._last = ""
+
+    def say(self, event: str, sentence: str, **values: str | int | None) -> None:
+        line = (
+            json.dumps({"event": event, **values, "detail": sentence})
+            if self._as_json
+            else f"gpubroker: {sentence}"
+        )
+        if line != self._last:
+            click.echo(line, err=True)
+        self._last = line
+
+
+@contextmanager
+def _session(broker: BrokerClient, session_id: str, command: tuple[str, ...]) -> Iterator[None]:
+    """This process, known to the broker as one that may hold leases. Its end would be noticed without a word, too."""
+    from ..client import BrokerDown, BrokerError, routes
+    from ..wire.bodies import SessionBody
+    from .render import shortened
+
+    body = SessionBody(kind="command", name=shortened(" ".join(command), 200), pid=os.getpid())
+    broker.call(routes.PUT_SESSION, session_id, body)
+    try:
+        yield
+    finally:
+        with suppress(BrokerDown, BrokerError):
+            broker.call(routes.END_SESSION, session_id)
+
+
+def _acquire(broker: BrokerClient, body: RequestBody, voice: _Voice) -> LeaseView:
+    """Wait until the slots are ours. Leaves the line when interrupted."""
+    from ..client import routes
+
+    request_id = uuid.uuid4().hex
+    with _terminable():
+        try:
+            broker.call(routes.PUT_REQUEST, request_id, body)
+            for request in broker.watch(routes.REQUEST, request_id):
+                if request.state == "waiting":
+                    voice.say("waiting", request.sentence, request=request.id, place=request.place)
+                    continue
+                lease = _granted(request)
+                voice.say("granted", lease.sentence, lease=lease.id, devices=lease.visible_devices)
+                return broker.call(routes.ACKNOWLEDGE, lease.id)
+        except KeyboardInterrupt:
+            _leave_line(broker, request_id)
+    raise AssertionError("a watch ends only by an exception")
+
+
+def _granted(request: RequestView) -> LeaseView:
+    if request.lease is not None and request.state == "granted":
+        return request.lease
+    code = {"expired": Exit.WAITED_IN_VAIN, "refused": Exit.REFUSED}.get(request.state, Exit.FAILED)
+    raise Ended(code, request.state, request.sentence)
+
+
+def _leave_line(broker: BrokerClient, request_id: str) -> NoReturn:
+    from ..client import BrokerDown, BrokerError, routes
+
+    with suppress(BrokerDown, BrokerError):
+        broker.call(routes.CANCEL_REQUEST, request_id)
+    raise Ended(128 + signal.SIGINT, "interrupted", "interrupted; the line was left.")
+
+
+def _give_back(broker: BrokerClient, lease_id: str) -> None:
+    """The command has ended, so nothing is left on the slots. A broker that is away sees the end of this process."""
+    from ..client import BrokerDown, BrokerError, routes
+    from ..wire.bodies import ReleaseBody
+
+    with suppress(BrokerDown, BrokerError):
+        broker.call(routes.RELEASE, lease_id, ReleaseBody(kind="empty", done=True))
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM and SIGHUP interrupt as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    earlier = {
+        number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _environment(url: str, session_id: str, lease: LeaseView) -> dict[str, str]:
+    """Ours, with the lease's devices; whoever reads the marks below it leaves the devices alone."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"GPUBROKER_JOB", "GPUBROKER_LEASE"}
+    }
+    environment |= {
+        "CUDA_VISIBLE_DEVICES": lease.visible_devices,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "GPUBROKER_SESSION": session_id,
+        "GPUBROKER_INHERITED": "1",
+    }
+    if lease.simulated:
+        environment["GPUBROKER_SIMULATED_STATE"] = str(
+            Path(url.removeprefix("unix://")).parent / "simulated"
+        )
+    return environment
