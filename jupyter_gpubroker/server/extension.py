@@ -19,8 +19,10 @@ from traitlets import Unicode
 
 from ..client.places import Places, is_off
 from ..wire.views import SessionsView
-from . import changes, hosts, settings
+from . import changes, checkpoint, hosts, settings
+from .checkpoint import Checkpoints
 from .link import ServerLink
+from .orders import Offers, Orders
 from .provisioner import GPUBrokerProvisioner
 from .tap import tapped
 
@@ -50,14 +52,14 @@ class GPUBrokerExtension(ExtensionApp):
         server = self._server
         assert server.event_logger is not None
         server.event_logger.register_event_schema(changes.LEASE_SCHEMA)
+        places = Places.find(url=self.broker_url or None)
+        self.link = ServerLink(places, uuid.uuid4().hex, self.log, self._sessions_seen)
+        self._checkpoints = Checkpoints(places)
+        self._offers = Offers(self.link, self._checkpoints.offer, self.log)
+        executors = {checkpoint.KIND: self._checkpoints.carry_out}
+        self._orders = Orders(self.link, executors, self.log)
         self._changes = changes.LeaseChanges(
             partial(_emit, server.event_logger, changes.LEASE_SCHEMA_ID)
-        )
-        self.link = ServerLink(
-            Places.find(url=self.broker_url or None),
-            uuid.uuid4().hex,
-            self.log,
-            self._sessions_seen,
         )
         hosts.register(server.kernel_manager, self.link)
         self._become_default_provisioner()
@@ -72,6 +74,9 @@ class GPUBrokerExtension(ExtensionApp):
 
     async def stop_extension(self) -> None:
         if self.link is not None:
+            await self._offers.close()
+            await self._orders.close()
+            await self._checkpoints.close()
             await self.link.stop()
 
     def _refuse_unknown_keys(self) -> None:
@@ -89,6 +94,8 @@ class GPUBrokerExtension(ExtensionApp):
             self.log.warning("other_default_provisioner name=%s", factory.default_provisioner_name)
 
     def _sessions_seen(self, sessions: SessionsView) -> None:
+        self._orders.seen(sessions)
+        self._offers.seen(sessions)
         self._changes.seen(sessions)
 
     @property

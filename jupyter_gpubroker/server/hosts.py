@@ -31,12 +31,11 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A kernel process that has just started. `manager` is its KernelManager; `park_refusal` as `Preload.refusal`."""
+    """A kernel process that has just started. `manager` is its KernelManager."""
 
     session_id: str
     body: SessionBody
     manager: Any
-    park_refusal: str | None = None
 
 
 class Host(Protocol):

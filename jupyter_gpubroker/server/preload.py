@@ -11,10 +11,12 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from .environment import runs_ipykernel
 
 PROBE_S = 10.0
 _SUPPORTED_CUDA_MAJORS = (12, 13)
@@ -47,9 +49,25 @@ class Preload:
 _tried: dict[tuple[str, str, int], bool] = {}
 
 
-async def prepare(interpreter: str, environ: Mapping[str, str]) -> Preload:
-    """What to add to `environ` so that a kernel of `interpreter` can park, or why it cannot. Never raises, never hangs."""
-    return await asyncio.to_thread(_prepare, interpreter, environ)
+async def prepare(argv: Sequence[str], environ: Mapping[str, str], state_folder: Path) -> Preload:
+    """What to add to `environ` so that the kernel `argv` can park, or why it cannot. Never raises, never hangs.
+
+    On real GPUs parking stays off until a hardware test of this machine has seen it work (`verified.json`).
+    """
+    if not runs_ipykernel(argv):
+        return Preload({}, "not_ipykernel")
+    if not is_verified(state_folder):
+        return Preload({}, "unverified_hardware")
+    return await asyncio.to_thread(_prepare, argv[0], environ)
+
+
+def is_verified(state_folder: Path) -> bool:
+    """Has parking been seen to work on this machine's GPUs?"""
+    try:
+        found = json.loads((state_folder / "verified.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("parked") is True
 
 
 def _prepare(interpreter: str, environ: Mapping[str, str]) -> Preload:

@@ -62,7 +62,6 @@ class GPUBrokerProvisioner(LocalProvisioner):
         self._host: Host | None = None
         self._announced: SessionView | None = None
         self._predecessor: str | None = None
-        self._park_refusal: str | None = None
         self._hears_of_death = False
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
@@ -96,7 +95,7 @@ class GPUBrokerProvisioner(LocalProvisioner):
             predecessor=self._predecessor,
             headless=self._host.server_id is None,
         )
-        self._host.launched(Launched(self.session_id, body, self.parent, self._park_refusal))
+        self._host.launched(Launched(self.session_id, body, self.parent))
         self._hear_of_death()
 
     async def shutdown_requested(self, restart: bool = False) -> None:
@@ -126,17 +125,14 @@ class GPUBrokerProvisioner(LocalProvisioner):
         )
         prepared = managed(env, terms)
         # Simulated memory is parked by the simulation itself; a headless run is never parked.
-        if simulated is None and self._host.server_id is not None and runs_ipykernel(argv):
-            prepared.update(await self._preloaded(prepared, argv))
+        if self.park_torch and simulated is None and self._host.server_id is not None:
+            found = await preload.prepare(argv, prepared, self._host.places.state)
+            if found.refusal is not None:
+                self.log.info(
+                    "torch_parking_off kernel=%s reason=%s", self.kernel_id, found.refusal
+                )
+            prepared.update(found.environment)
         return prepared
-
-    async def _preloaded(self, env: Mapping[str, str], argv: Sequence[str]) -> Mapping[str, str]:
-        if not self.park_torch:
-            self._park_refusal = "park_not_configured"
-            return {}
-        found = await preload.prepare(argv[0], env)
-        self._park_refusal = found.refusal
-        return found.environment
 
     def _name(self, env: Mapping[str, str]) -> str:
         """The notebook's path where the server told it, else the kernel's display name."""
