@@ -4,14 +4,33 @@
         session = broker.call(routes.SESSION, session_id)
         for request in broker.watch(routes.REQUEST, request_id): ...
 
-Imported by Jupyter servers and commands, so it must stay light: no tornado, no sqlalchemy, no jupyter_server.
+Must stay light: no tornado, no sqlalchemy, no jupyter_server. The broker itself imports `places` alone, hence the names
+below are looked up when first used.
 """
 
-from ..wire import routes
-from .errors import BrokerDown, BrokerError, PlaceRefused
-from .http import AsyncBrokerClient, BrokerClient
-from .places import Places, is_off
-from .start import ensure_broker, ensure_broker_async
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..wire import routes
+    from .errors import BrokerDown, BrokerError, PlaceRefused
+    from .http import AsyncBrokerClient, BrokerClient
+    from .places import Places, is_off
+    from .start import ensure_broker, ensure_broker_async
+
+_MODULES = {
+    "AsyncBrokerClient": ".http",
+    "BrokerClient": ".http",
+    "BrokerDown": ".errors",
+    "BrokerError": ".errors",
+    "PlaceRefused": ".errors",
+    "Places": ".places",
+    "ensure_broker": ".start",
+    "ensure_broker_async": ".start",
+    "is_off": ".places",
+}
 
 __all__ = [
     "AsyncBrokerClient",
@@ -25,3 +44,11 @@ __all__ = [
     "is_off",
     "routes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "routes":
+        return import_module("..wire.routes", __name__)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,36 +18,11 @@ from .errors import PlaceRefused
 
 MACHINE_SOCKET = Path("/run/gpubroker/broker.sock")
 SOCKET_PATH_BYTES_MAX = 107
-NETWORK_FILE_SYSTEMS = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afs",
-        "ceph",
-        "lustre",
-        "gpfs",
-        "beegfs",
-        "panfs",
-        "pvfs2",
-        "orangefs",
-        "glusterfs",
-        "ocfs2",
-        "gfs2",
-        "coda",
-        "ncpfs",
-        "fuse.sshfs",
-        "fuse.glusterfs",
-        "fuse.ceph",
-        "fuse.ceph-fuse",
-        "fuse.juicefs",
-        "fuse.s3fs",
-        "fuse.rclone",
-        "fuse.goofys",
-    ]
+_NETWORK = (
+    "nfs nfs4 cifs smb3 smbfs afs ceph lustre gpfs beegfs panfs pvfs2 orangefs glusterfs ocfs2 gfs2 coda ncpfs "
+    "fuse.sshfs fuse.glusterfs fuse.ceph fuse.ceph-fuse fuse.juicefs fuse.s3fs fuse.rclone fuse.goofys"
 )
+NETWORK_FILE_SYSTEMS = frozenset(_NETWORK.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +102,14 @@ class Places:
     def prepare(self) -> None:
         """Make the folders of runtime and state and check them. Raises PlaceRefused."""
         socket_path(self.socket)
-        for folder, what in ((self.runtime, "socket"), (self.state, "database")):
-            _private_folder(folder)
-            _local(folder, what)
+        _private_folder(self.runtime)
+        _private_folder(self.state)
+        kind = file_system(self.runtime)
+        if kind in NETWORK_FILE_SYSTEMS:
+            raise PlaceRefused(
+                f"{self.runtime} lies on a network file system ({kind}), where a socket and its lock are not safe. "
+                f"Set XDG_RUNTIME_DIR to a folder of yours on a local disk of this machine."
+            )
 
 
 def is_off(environ: Mapping[str, str] | None = None) -> bool:
@@ -209,13 +189,3 @@ def _private_folder(path: Path) -> None:
         )
     if found.st_mode & 0o077:
         raise PlaceRefused(f"The folder {path} is open to others. Close it: chmod 700 {path}")
-
-
-def _local(path: Path, what: str) -> None:
-    kind = file_system(path)
-    if kind in NETWORK_FILE_SYSTEMS:
-        variable = "XDG_RUNTIME_DIR" if what == "socket" else "XDG_STATE_HOME"
-        raise PlaceRefused(
-            f"{path} lies on a network file system ({kind}), where the broker's {what} is not safe. "
-            f"Set {variable} to a folder of yours on a local disk, such as /var/tmp/{os.getuid()}."
-        )

@@ -26,21 +26,8 @@ from .places import Places
 
 START_S = 15.0
 _POLL_S = 0.05
-_PASSED = frozenset(
-    [
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TMPDIR",
-        "LD_LIBRARY_PATH",
-        "GPUBROKER_SIMULATE",
-        "GPUBROKER_POLICY",
-    ]
-)
+_NAMES = "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH GPUBROKER_SIMULATE GPUBROKER_POLICY"
+_PASSED = frozenset(_NAMES.split())
 _PASSED_PREFIXES = ("LC_", "XDG_")
 
 

@@ -1,0 +1,27 @@
+"""The agent of the broker's own host: in its process, with the probe as a child."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..core.model import NodeId, State
+from ..devices.choice import choose
+from ..devices.probe_client import ProbeClient, probe_argv
+from .agent import Agent, AgentEvent
+from .holdings import holdings
+from .processes import boot_id
+
+
+def local_agent(
+    node_id: NodeId,
+    simulate: str,
+    folder: Path,
+    state: Callable[[], State],
+    emit: Callable[[AgentEvent], None],
+    interval_s: float,
+) -> Agent:
+    """`simulate` is a GPUBROKER_SIMULATE value, `folder` where simulated GPUs live. Raises `SpecError` for a bad value."""
+    probe = ProbeClient(probe_argv(choose(simulate, folder)))
+    this_boot = boot_id()
+    return Agent(node_id, probe, lambda: holdings(state(), this_boot), emit, interval_s)

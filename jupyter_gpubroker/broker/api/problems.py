@@ -1,0 +1,77 @@
+"""Errors as people read them: RFC 9457 problem documents with what happened, why and what to do, in two languages.
+
+Reasons of decisions are rendered by `core.explain`; here are the sentences for what goes wrong before anything is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from ...core.explain import sentence
+from ...core.model import Reason
+from ...wire.views import Problem
+
+_SENTENCES: Mapping[str, tuple[str, str]] = {
+    "no_such_route": (
+        "There is nothing at {path}. See /v1/openapi.json for what there is.",
+        "No hay nada en {path}. En /v1/openapi.json está lo que hay.",
+    ),
+    "method_not_allowed": (
+        "{method} is not possible here; possible: {allowed}.",
+        "{method} no es posible aquí; es posible: {allowed}.",
+    ),
+    "no_browsers": (
+        "The broker does not talk to web pages. Use Jupyter's panel or the gpubroker command.",
+        "El broker no habla con páginas web. Use el panel de Jupyter o la orden gpubroker.",
+    ),
+    "not_served": ("{why}", "{why}"),
+    "wrong_content_type": (
+        "The body must be {wanted}, not '{given}'. Set the Content-Type header.",
+        "El cuerpo debe ser {wanted}, no '{given}'. Indique la cabecera Content-Type.",
+    ),
+    "body_too_large": (
+        "The body is larger than {limit} bytes. Send less.",
+        "El cuerpo ocupa más de {limit} bytes. Envíe menos.",
+    ),
+    "bad_body": (
+        "The body cannot be read: {why}. See /v1/openapi.json for its form.",
+        "No se puede leer el cuerpo: {why}. En /v1/openapi.json está su forma.",
+    ),
+    "unknown_query": (
+        "There is no query argument '{name}' here; known: {known}.",
+        "Aquí no existe el argumento '{name}'; se conocen: {known}.",
+    ),
+    "bad_call": ("The request is not valid HTTP.", "La petición no es HTTP válido."),
+    "bad_policy": ("{why}", "{why}"),
+    "no_such_process": (
+        "There is no process {pid}. Register a session while its process lives.",
+        "No existe el proceso {pid}. Registre la sesión mientras su proceso viva.",
+    ),
+    "process_not_yours": (
+        "Process {pid} belongs to another user. Register your own processes only.",
+        "El proceso {pid} es de otra persona. Registre solo procesos propios.",
+    ),
+    "broker_overloaded": (
+        "The broker has too much to do. Try again in a moment.",
+        "El broker está saturado. Inténtelo de nuevo en un momento.",
+    ),
+    "not_ready": (
+        "The devices were not looked at yet. Try again in a moment.",
+        "Aún no se han examinado los dispositivos. Inténtelo de nuevo en un momento.",
+    ),
+    "internal_error": (
+        "Something went wrong in the broker; nothing was changed. Its log says more.",
+        "Algo falló en el broker; no se cambió nada. Su registro dice más.",
+    ),
+}
+
+
+def problem_of(status: int, reason: Reason) -> Problem:
+    values = dict(reason.values)
+    if reason.code in _SENTENCES:
+        detail, detail_es = (text.format(**values) for text in _SENTENCES[reason.code])
+    else:
+        detail, detail_es = sentence(reason)
+    title = HTTPStatus(status).phrase
+    return Problem(status, reason.code, title, detail, detail_es, values)

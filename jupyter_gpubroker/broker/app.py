@@ -1,0 +1,181 @@
+"""`python -m jupyter_gpubroker.broker`: reads the configuration, puts the parts together, serves until it is not needed.
+
+Ends by itself when nothing is held, queued or connected for `idle_exit_s`, when its socket was taken away, or on TERM and
+INT. Exit status: 0 done, 2 configuration or place unfit, 3 another broker is there, 4 the store failed. Whoever started it
+hears over `--ready-fd` that it listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traitlets import Bool, Enum, Float, Integer, Unicode, default
+from traitlets.config import Application
+from traitlets.config.loader import ConfigError
+from traitlets.traitlets import TraitError
+
+from ..client.errors import PlaceRefused
+from ..client.places import Places
+from ..core.model import NodeId
+from .logs import log_to
+from .options import UnknownOption, check_arguments, check_config
+from .place import AnotherBroker, Place
+
+if TYPE_CHECKING:
+    from ..core.events import Event
+    from ..core.model import State
+    from .service import Agent
+
+EXIT_UNFIT = 2
+EXIT_ANOTHER_BROKER = 3
+
+log = logging.getLogger(__name__)
+
+
+class BrokerApp(Application):
+    """Settings of the process. Rules for people (limits, queues) are rows, set by the policy file or the API."""
+
+    name = Unicode("gpubroker-broker")
+    description = Unicode("Lends this host's GPUs to your notebooks and batch jobs.")
+
+    scope = Enum(["user"], "user", help="Whom the broker serves: `user`, the one who runs it.").tag(
+        config=True
+    )
+    simulate = Unicode(
+        help="GPUs to simulate, such as 2xH200 or 1xA100:3g.40gb+4g.40gb; with auto: in front only "
+        "where there is no NVIDIA device. Default: GPUBROKER_SIMULATE."
+    ).tag(config=True)
+    policy_file = Unicode(
+        help="TOML file with policies, queues and limits. Default: GPUBROKER_POLICY, or policy.toml "
+        "in the configuration folder if it is there."
+    ).tag(config=True)
+    idle_exit_s = Float(
+        600.0,
+        min=0.1,
+        max=86_400.0,
+        help="Seconds without anything held, queued or connected after which the broker ends (0.1 to 86400).",
+    ).tag(config=True)
+    observe_every_s = Float(
+        1.0, min=0.05, max=60.0, help="Seconds between two looks at the devices (0.05 to 60)."
+    ).tag(config=True)
+    attend_grace_s = Float(
+        10.0,
+        min=0.1,
+        max=600.0,
+        help="Seconds after which a request that nobody waits for leaves the line (0.1 to 600).",
+    ).tag(config=True)
+    config_file = Unicode(
+        help="Configuration to read instead of config.py or config.json in the configuration folder."
+    ).tag(config=True)
+    detach = Bool(False, help="Go on in the background, without parent and terminal.").tag(
+        config=True
+    )
+    ready_fd = Integer(-1, help="File descriptor that gets a line once the broker listens.").tag(
+        config=True
+    )
+
+    aliases = {  # noqa: RUF012 - traitlets' way
+        "scope": "BrokerApp.scope",
+        "simulate": "BrokerApp.simulate",
+        "policy": "BrokerApp.policy_file",
+        "config": "BrokerApp.config_file",
+        "idle-exit-s": "BrokerApp.idle_exit_s",
+        "observe-every-s": "BrokerApp.observe_every_s",
+        "attend-grace-s": "BrokerApp.attend_grace_s",
+        "log-level": "Application.log_level",
+        "ready-fd": "BrokerApp.ready_fd",
+    }
+    flags = {"detach": ({"BrokerApp": {"detach": True}}, str(detach.help))}  # noqa: RUF012
+
+    @default("simulate")
+    def _default_simulate(self) -> str:
+        return os.environ.get("GPUBROKER_SIMULATE", "")
+
+    @default("policy_file")
+    def _default_policy_file(self) -> str:
+        named = os.environ.get("GPUBROKER_POLICY", "")
+        shipped = self.places.policy
+        return named or (str(shipped) if shipped.exists() else "")
+
+    def initialize(self, argv: Sequence[str] | None = None) -> None:
+        """Read options and configuration. Raises UnknownOption, TraitError or ConfigError."""
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        self.places = Places.find()
+        check_arguments(arguments, type(self))
+        self.parse_command_line(arguments)
+        given = self.config
+        if self.config_file:
+            path = Path(self.config_file)
+            self.load_config_file(path.stem, [str(path.parent.resolve())])
+        else:
+            self.load_config_file("config", [str(self.places.config)])
+        check_config(self.config, type(self))
+        self.update_config(given)  # the command line has the last word
+
+    def start(self) -> None:
+        """Serve until not needed; ends the process."""
+        if self.detach:
+            _detach()
+        os.umask(0o077)
+        self.places.prepare()
+        place = Place(self.places.lock, self.places.socket)
+        log_to(self.places.log, str(self.log_level))
+        sys.exit(asyncio.run(self._serve(place)))
+
+    async def _serve(self, place: Place) -> int:
+        # Slow imports, for the one broker that will serve.
+        from .service import Service
+
+        service = Service(
+            database=self.places.database,
+            policy_file=self.policy_file,
+            place=place,
+            make_agent=self._make_agent,
+            idle_exit_s=self.idle_exit_s,
+            attend_grace_s=self.attend_grace_s,
+            scope=self.scope,
+            ready=self._tell_ready,
+        )
+        return await service.run()
+
+    def _make_agent(self, state: Callable[[], State], emit: Callable[[Event], None]) -> Agent:
+        """The agent of this host, in this process; its probe is a child."""
+        from ..agent.local import local_agent
+
+        node_id = NodeId(platform.node())
+        folder = self.places.simulated
+        return local_agent(node_id, self.simulate, folder, state, emit, self.observe_every_s)
+
+    def _tell_ready(self) -> None:
+        if self.ready_fd >= 0:
+            os.write(self.ready_fd, b"+")
+            os.close(self.ready_fd)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    app = BrokerApp.instance()
+    try:
+        app.initialize(argv)
+        app.start()
+    except (UnknownOption, TraitError, ConfigError, PlaceRefused) as error:
+        _end(str(error), EXIT_UNFIT)
+    except AnotherBroker as error:
+        _end(str(error), EXIT_ANOTHER_BROKER)
+
+
+def _end(why: str, status: int) -> None:
+    sys.stderr.write(f"gpubroker: {why}\n")
+    sys.exit(status)
+
+
+def _detach() -> None:
+    """Leave parent and terminal: the starter's child ends at once, its child is nobody's zombie."""
+    if os.fork():
+        os._exit(0)

@@ -1,0 +1,177 @@
+"""Reads `policy.toml`: rules as data, checked completely before any of it is used.
+
+Durations carry their unit ("30m", "1h30m", "90s", "500ms"). An unknown table, key or value is refused with the nearest
+right one, since a misspelt limit that is silently ignored would surprise people later. A row that exists keeps the values
+the file does not name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from ..core.events import PolicyApplied
+from ..core.model import GENTLE, Limits, Policy, Queue, State, Tier
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE_BYTES_MAX = 64 * 1024
+ROWS_MAX = 1_000
+_DURATION_MS_MAX = 366 * 24 * 3_600_000
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = re.compile(r"(\d{1,12})(ms|s|m|h|d)")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_POLICY_KEYS = {
+    "idle": "idle_ms",
+    "notice": "notice_ms",
+    "never_used": "never_used_ms",
+    "host_busy": "host_busy_ms",
+    "keep": "keep_ms",
+    "keeps_max": "keeps_max",
+}
+_LIMIT_KEYS = {
+    field.name.removesuffix("_ms"): field.name for field in fields(Limits) if field.name != "id"
+}
+_QUEUE_KEYS = {"tier": "tier", "policy": "policy", "preemptible": "preemptible"}
+_COUNT_MAX = 1_000_000
+
+Row = TypeVar("Row", Policy, Limits)
+
+
+class PolicyRefused(Exception):
+    """The file cannot be used. The message says where, why and what to write instead; nothing was applied."""
+
+
+def parse_duration(text: object, where: str) -> int:
+    """Milliseconds of "30m", "1h30m", "90s" or "500ms". Raises PolicyRefused, also for a number without unit."""
+    if not isinstance(text, str) or not re.fullmatch(rf"(?:{_PART.pattern})+", text):
+        raise PolicyRefused(
+            f'{where} = {text!r} is not a duration. Write it with its unit, such as "30m", "90s" or "1h30m".'
+        )
+    duration_ms = sum(int(count) * _UNIT_MS[unit] for count, unit in _PART.findall(text))
+    if duration_ms > _DURATION_MS_MAX:
+        raise PolicyRefused(f'{where} = {text!r} is too long; at most "366d".')
+    return duration_ms
+
+
+def parse_policy(text: str, state: State) -> PolicyApplied:
+    """The rows that `text` sets, on top of those in `state`. Raises PolicyRefused."""
+    if len(text.encode()) > FILE_BYTES_MAX:
+        raise PolicyRefused(f"The policy file is longer than {FILE_BYTES_MAX} bytes.")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyRefused(f"The policy file is not TOML: {error}.") from error
+    _known(document, ("policies", "queues", "limits"), "the policy file")
+    policies = tuple(
+        _durations(
+            state.policies.get(name, replace(GENTLE, name=name)),
+            rows,
+            _POLICY_KEYS,
+            f"policies.{name}",
+        )
+        for name, rows in _rows(document, "policies")
+    )
+    known_policies = {*state.policies, *(policy.name for policy in policies)}
+    queues = tuple(
+        _queue(state.queues.get(name), name, rows, known_policies)
+        for name, rows in _rows(document, "queues")
+    )
+    limits = None
+    if "limits" in document:
+        limits = _durations(state.limits, _table(document, "limits"), _LIMIT_KEYS, "limits")
+    return PolicyApplied(policies, queues, limits)
+
+
+def _durations(row: Row, values: Mapping[str, Any], keys: Mapping[str, str], where: str) -> Row:
+    """`row` with `values`; a field that ends in `_ms` is a duration, any other a count."""
+    _known(values, keys, where)
+    changed: dict[str, int] = {}
+    for key, value in values.items():
+        field = keys[key]
+        at = f"{where}.{key}"
+        changed[field] = parse_duration(value, at) if field.endswith("_ms") else _count(value, at)
+    return replace(row, **changed)
+
+
+def _queue(
+    row: Queue | None, name: str, values: Mapping[str, Any], policies: Iterable[str]
+) -> Queue:
+    where = f"queues.{name}"
+    _known(values, _QUEUE_KEYS, where)
+    if row is None and "tier" not in values:
+        raise PolicyRefused(
+            f"{where} is a new queue and needs a tier: {_choices(tier.value for tier in Tier)}."
+        )
+    row = row or Queue(name, Tier.BATCH)
+    if "tier" in values:
+        row = replace(
+            row, tier=Tier(_one_of(values["tier"], [tier.value for tier in Tier], f"{where}.tier"))
+        )
+    if "policy" in values:
+        # TOML has no null: an empty name says that idleness is never a reason here.
+        policy = values["policy"] and _one_of(values["policy"], policies, f"{where}.policy")
+        row = replace(row, policy=policy or None)
+    if "preemptible" in values:
+        if not isinstance(values["preemptible"], bool):
+            raise PolicyRefused(
+                f"{where}.preemptible is true or false, not {values['preemptible']!r}."
+            )
+        row = replace(row, preemptible=values["preemptible"])
+    return row
+
+
+def _rows(document: Mapping[str, Any], table: str) -> list[tuple[str, Mapping[str, Any]]]:
+    rows = _table(document, table)
+    if len(rows) > ROWS_MAX:
+        raise PolicyRefused(f"[{table}] has more than {ROWS_MAX} rows.")
+    for name in rows:
+        if not _NAME.fullmatch(name):
+            raise PolicyRefused(
+                f"{name[:80]!r} is not a name for a row of [{table}]: letters, digits, _ and -, at most 64."
+            )
+    return [(name, _table(rows, name)) for name in rows]
+
+
+def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        raise PolicyRefused(f"{key} must be a table, such as [{key}], not {value!r}.")
+    return value
+
+
+def _known(values: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
+    for key in values:
+        if key not in keys:
+            raise PolicyRefused(f"{where} has no key {key[:80]!r}. {_nearest(key, keys)}")
+
+
+def _one_of(value: object, choices: Iterable[str], where: str) -> str:
+    choices = list(choices)
+    if value in choices and isinstance(value, str):
+        return value
+    raise PolicyRefused(f"{where} = {value!r} is unknown. {_nearest(str(value), choices)}")
+
+
+def _count(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _COUNT_MAX:
+        raise PolicyRefused(f"{where} = {value!r} is not a whole number from 0 to {_COUNT_MAX}.")
+    return value
+
+
+def _nearest(word: str, choices: Iterable[str]) -> str:
+    choices = list(choices)
+    close = difflib.get_close_matches(word, choices, 1)
+    return f"Did you mean {close[0]!r}?" if close else f"There are {_choices(choices)}."
+
+
+def _choices(choices: Iterable[str]) -> str:
+    return ", ".join(sorted(choices))

@@ -1,0 +1,197 @@
+"""Puts the parts together and runs them: store, loop, agent, liveness, attendance and the HTTP server.
+
+`serve` returns the process' exit status. The order matters: the loop works before the agent speaks, the socket listens only
+when calls can be answered, and the store is closed last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tornado import httpserver, web
+
+from ..core.effects import Effect, InspectSlots
+from ..core.events import Event, PolicyApplied
+from ..core.model import SlotId, State
+from ..store import Store, StoreFailed, StoreRefused
+from .api import endpoints
+from .api.base import Handler
+from .api.call import Broker
+from .attendance import Attendance
+from .clock import Clock
+from .housekeeping import Housekeeping
+from .latest import Latest
+from .liveness import Liveness
+from .loop import BrokerTime, Loop
+from .place import Place
+from .policy_file import PolicyRefused, parse_policy
+from .settings import Settings
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_STORE_FAILED = 4
+HEADER_BYTES_MAX = 16 * 1024
+# More than `base` allows, so that a body too large gets an answer in words.
+WIRE_BYTES_MAX = 1024 * 1024
+IDLE_CONNECTION_S = 300.0
+
+log = logging.getLogger(__name__)
+
+
+class Agent(Protocol):
+    """What the broker needs of the node's agent."""
+
+    def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def inspect(self, slot_ids: Iterable[SlotId]) -> None: ...
+
+
+class Unfit(Exception):
+    """The broker cannot start; the message is for people."""
+
+
+MakeAgent = Callable[[Callable[[], State], Callable[[Event], None]], Agent]
+
+
+class Service:
+    """One broker from start to end. `run` once."""
+
+    def __init__(
+        self,
+        *,
+        database: Path,
+        policy_file: str,
+        place: Place,
+        make_agent: MakeAgent,
+        idle_exit_s: float,
+        attend_grace_s: float,
+        scope: str,
+        ready: Callable[[], None],
+    ) -> None:
+        self._place = place
+        self._ready = ready
+        try:
+            self._store = Store.open(database)
+        except StoreRefused as error:
+            raise Unfit(str(error)) from error
+        broker_time = BrokerTime(Clock(self._store.mark))
+        self._loop = Loop(self._store.load_state(), self._store, broker_time, self._run_effects)
+        self._policy = _read_policy(policy_file, self._loop.state)
+        self._latest = Latest()
+        self._agent = make_agent(lambda: self._loop.state, self._emit)
+        self._liveness = Liveness(self._loop.send)
+        self._attendance = Attendance(self._loop.send, attend_grace_s)
+        self._housekeeping = Housekeeping(lambda: self._loop.state, place, idle_exit_s)
+        self._inspections: set[asyncio.Task[None]] = set()
+        settings = Settings(os.getuid(), scope, secrets.token_hex(8), time.monotonic())
+        self._broker = Broker(
+            self._loop, self._latest, self._attendance, self._housekeeping.presence, settings
+        )
+
+    async def run(self) -> int:
+        """Serve until not needed; the process' exit status."""
+        log.info(
+            "broker_started pid=%d incarnation=%s", os.getpid(), self._broker.settings.incarnation
+        )
+        working = asyncio.create_task(self._loop.run())
+        self._loop.subscribe(self._liveness.sync)
+        self._loop.subscribe(self._attendance.sync)
+        if self._policy is not None:
+            await self._loop.submit(self._policy, "start")
+        self._agent.start()
+        server = self._listen()
+        self._ready()
+        stopping = asyncio.create_task(self._until_stopped())
+        try:
+            await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            server.stop()
+            stopping.cancel()
+        return await self._end(working, server)
+
+    async def _until_stopped(self) -> None:
+        """Return on TERM or INT, or when housekeeping says that this broker is of no use any more."""
+        signalled = asyncio.Event()
+        running = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            running.add_signal_handler(number, signalled.set)
+        ended = [asyncio.create_task(wait) for wait in (signalled.wait(), self._housekeeping.run())]
+        await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.cancel()
+        if signalled.is_set():
+            log.info("broker_stopping why=signal")
+
+    def _listen(self) -> httpserver.HTTPServer:
+        application = web.Application(
+            [(r".*", Handler, {"broker": self._broker, "endpoints": endpoints()})],
+            log_function=lambda handler: None,
+        )
+        server = httpserver.HTTPServer(
+            application,
+            max_header_size=HEADER_BYTES_MAX,
+            max_body_size=WIRE_BYTES_MAX,
+            max_buffer_size=WIRE_BYTES_MAX + HEADER_BYTES_MAX,
+            idle_connection_timeout=IDLE_CONNECTION_S,
+        )
+        server.add_socket(self._place.listen())
+        return server
+
+    async def _end(self, working: asyncio.Task[None], server: httpserver.HTTPServer) -> int:
+        self._liveness.close()
+        self._attendance.close()
+        await self._agent.close()
+        failure = working.exception() if working.done() else None
+        working.cancel()
+        await asyncio.wait((working,))
+        await server.close_all_connections()
+        if failure is None:
+            await self._loop.close()
+            self._store.close()
+        self._place.give_up()
+        if failure is None:
+            log.info("broker_ended")
+            return EXIT_DONE
+        log.critical("broker_failed error=%s", failure, exc_info=failure)
+        return EXIT_STORE_FAILED if isinstance(failure, StoreFailed) else EXIT_FAILED
+
+    # --- what the parts tell each other --------------------------------------------------------------------------------
+
+    def _emit(self, event: Event) -> None:
+        """The agent saw something."""
+        self._latest.note(event)
+        self._loop.send(event, "agent")
+
+    def _run_effects(self, effects: Sequence[Effect]) -> None:
+        """Epochs to admit the agent finds in the state; what is left is to look at slots now."""
+        slot_ids = {
+            slot_id
+            for effect in effects
+            if isinstance(effect, InspectSlots)
+            for slot_id in effect.slot_ids
+        }
+        if slot_ids:
+            inspection = asyncio.create_task(self._agent.inspect(slot_ids))
+            self._inspections.add(inspection)
+            inspection.add_done_callback(self._inspections.discard)
+
+
+def _read_policy(path: str, state: State) -> PolicyApplied | None:
+    if not path:
+        return None
+    try:
+        return parse_policy(Path(path).read_text(encoding="utf-8"), state)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unfit(f"The policy file {path} cannot be read: {error}.") from error
+    except PolicyRefused as error:
+        raise Unfit(f"{path}: {error}") from error

@@ -1,0 +1,15 @@
+"""What is fixed for as long as a broker process runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`incarnation` tells this process from the brokers before it; `uid` is who is served."""
+
+    uid: int
+    scope: str
+    incarnation: str
+    started_s: float

@@ -1,0 +1,393 @@
+"""Makes what the API shows: the state at one moment, for one owner, in words.
+
+Each thing has a view and a key. The key is equal as long as nothing worth telling has changed; clocks and live numbers are
+in the view but not in the key, else every long poll would end at once. Others' things appear without ids and names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+
+import msgspec
+
+from .. import __version__
+from ..core import explain, giveback, idle, queue
+from ..core.model import (
+    Gpu,
+    Job,
+    JobState,
+    Lease,
+    LeaseState,
+    Millis,
+    Notice,
+    Owner,
+    Reason,
+    Request,
+    RequestState,
+    Session,
+    Slot,
+    SlotId,
+    SlotState,
+    State,
+    Value,
+)
+from ..core.table import live
+from ..store.records import AuditRow
+from ..wire import views as wire
+from .latest import Latest
+from .settings import Settings
+
+
+def reason_view(reason: Reason) -> wire.ReasonView:
+    sentence, sentence_es = explain.sentence(reason)
+    return wire.ReasonView(reason.code, dict(reason.values), sentence, sentence_es)
+
+
+def _maybe(reason: Reason | None) -> wire.ReasonView | None:
+    return None if reason is None else reason_view(reason)
+
+
+class Views:
+    """Made for one call; `now` is broker time."""
+
+    def __init__(self, state: State, latest: Latest, now: Millis, owner: Owner) -> None:
+        self._state = state
+        self._latest = latest
+        self._now = now
+        self._owner = owner
+
+    # --- the broker ----------------------------------------------------------------------------------------------------
+
+    def health(self, settings: Settings) -> wire.HealthView:
+        problem = self._node_problem()
+        return wire.HealthView(
+            status="ok" if problem is None else "degraded",
+            version=__version__,
+            api=1,
+            scope=settings.scope,
+            mode=self._state.mode.value,
+            incarnation=settings.incarnation,
+            pid=os.getpid(),
+            ready=bool(self._state.telemetry),
+            simulated=any(gpu.simulated for gpu in self._state.gpus.values()),
+            uptime_ms=round((time.monotonic() - settings.started_s) * 1000),
+            problem=problem,
+        )
+
+    # --- sessions ------------------------------------------------------------------------------------------------------
+
+    def session(self, session: Session) -> wire.SessionView:
+        leases = [lease for lease in live(self._state.leases) if lease.session_id == session.id]
+        requests = [
+            request for request in live(self._state.requests) if request.session_id == session.id
+        ]
+        interactive = self._state.queues.get("interactive")
+        return wire.SessionView(
+            id=session.id,
+            kind=session.kind.value,
+            name=session.name,
+            kernel_id=session.kernel_id,
+            server_id=session.server_id,
+            state=session.state.value,
+            activity=session.activity.value,
+            mode=self._state.mode.value,
+            policy=None if interactive is None else interactive.policy,
+            leases=tuple(map(self.lease, leases)),
+            requests=tuple(map(self.request, requests)),
+        )
+
+    def session_key(self, session: Session) -> object:
+        state = self._state
+        return (
+            session,
+            [self.lease_key(each) for each in live(state.leases) if each.session_id == session.id],
+            [
+                self.request_key(each)
+                for each in live(state.requests)
+                if each.session_id == session.id
+            ],
+            state.mode,
+        )
+
+    # --- requests ------------------------------------------------------------------------------------------------------
+
+    def request(self, request: Request) -> wire.RequestView:
+        lease = None
+        if request.state is RequestState.GRANTED and request.lease_id is not None:
+            lease = self._state.leases.get(request.lease_id)
+        place, waiting = queue.place_of(self._state, request)
+        en, es = explain.request_sentence(self._state, request, self._now)
+        return wire.RequestView(
+            id=request.id,
+            state=request.state.value,
+            session_id=request.session_id,
+            job_id=request.job_id,
+            queue=request.queue,
+            place=place,
+            waiting=waiting,
+            waited_ms=(request.ended_ms or self._now) - request.since_ms,
+            expected_in_ms=self._expected_in_ms(request),
+            lease=None if lease is None else self.lease(lease),
+            reason=_maybe(queue.why_waiting(self._state, request) or request.reason),
+            sentence=en,
+            sentence_es=es,
+        )
+
+    def request_key(self, request: Request) -> object:
+        lease = None if request.lease_id is None else self._state.leases.get(request.lease_id)
+        return (
+            request,
+            queue.place_of(self._state, request),
+            None if lease is None else self.lease_key(lease),
+        )
+
+    # --- leases --------------------------------------------------------------------------------------------------------
+
+    def lease(self, lease: Lease) -> wire.LeaseView:
+        state = self._state
+        slots = [state.slots[slot_id] for slot_id in _slot_ids(lease) if slot_id in state.slots]
+        policy = idle.policy_of(state, lease)
+        kinds = giveback.kinds_now(state, lease, self._now)
+        en, es = explain.lease_sentence(state, lease, self._now)
+        return wire.LeaseView(
+            id=lease.id,
+            state=lease.state.value,
+            session_id=lease.session_id,
+            job_id=lease.job_id,
+            queue=lease.queue,
+            slots=tuple(slot.id for slot in slots),
+            epochs=tuple(hold.epoch for hold in lease.holds),
+            models=tuple(slot.model for slot in slots),
+            profiles=tuple(slot.profile for slot in slots),
+            memory_mib=sum(slot.memory_mib for slot in slots),
+            simulated=any(slot.simulated for slot in slots),
+            visible_devices=",".join(hold.slot_id for hold in lease.holds),
+            home=lease.home,
+            verdict=lease.verdict.value,
+            verdict_for_ms=self._now - lease.verdict_since_ms,
+            held_for_ms=self._now - lease.granted_ms,
+            ends_in_ms=self._left(lease.ends_ms),
+            kept_for_ms=self._left(lease.keep_until_ms),
+            keeps_left=None if policy is None else max(0, policy.keeps_max - lease.keeps_used),
+            context_seen=lease.context_seen,
+            memory_used_mib=self._over_slots(lease, "memory_used_mib", sum),
+            utilisation_percent=self._over_slots(lease, "utilisation_percent", max),
+            give_back=(kinds[0].value if kinds else "kept"),
+            give_backs=tuple(kind.value for kind in kinds),
+            refusals={
+                kind.value: reason_view(reason)
+                for kind, reason in giveback.refusals(state, lease, self._now)
+            },
+            gave_back=None if lease.gave_back is None else lease.gave_back.value,
+            notice=self._notice(lease.notice),
+            order=self._order(lease),
+            reason=_maybe(lease.cause),
+            sentence=en,
+            sentence_es=es,
+        )
+
+    def lease_key(self, lease: Lease) -> object:
+        session = self._state.sessions.get(lease.session_id)
+        offers = None if session is None else (session.kernel_offer, session.server_offer)
+        return lease, offers
+
+    def _notice(self, notice: Notice | None) -> wire.NoticeView | None:
+        if notice is None:
+            return None
+        due_in_ms = max(0, notice.due_ms - self._now)
+        return wire.NoticeView(notice.number, due_in_ms, reason_view(notice.reason), notice.shown)
+
+    def _order(self, lease: Lease) -> wire.OrderView | None:
+        order = lease.order
+        if order is None:
+            return None
+        due_in_ms = max(0, order.due_ms - self._now)
+        return wire.OrderView(order.number, order.kind.value, order.resume, due_in_ms)
+
+    # --- devices and the line ------------------------------------------------------------------------------------------
+
+    def gpus(self) -> wire.GpusView:
+        gpus = sorted(self._state.gpus.values(), key=lambda gpu: (gpu.node_id, gpu.index))
+        return wire.GpusView(tuple(map(self._gpu, gpus)), self._node_problem())
+
+    def gpus_key(self) -> object:
+        slots = self._state.slots.values()
+        return list(self._state.gpus.values()), list(slots), self._node_problem()
+
+    def _gpu(self, gpu: Gpu) -> wire.GpuView:
+        slots = sorted(
+            (slot for slot in self._state.slots.values() if slot.gpu_id == gpu.id),
+            key=lambda slot: (slot.index, slot.id),
+        )
+        return wire.GpuView(
+            uuid=gpu.id,
+            index=gpu.index,
+            node=gpu.node_id,
+            model=gpu.model,
+            memory_mib=gpu.memory_mib,
+            mig_enabled=gpu.mig_enabled,
+            simulated=gpu.simulated,
+            state=gpu.state,
+            slots=tuple(map(self._slot, slots)),
+        )
+
+    def _slot(self, slot: Slot) -> wire.SlotView:
+        seen = self._latest.of(slot.node_id, slot.id)
+        lease = None if slot.lease_id is None else self._state.leases.get(slot.lease_id)
+        is_own = lease is not None and lease.owner == self._owner
+        return wire.SlotView(
+            id=slot.id,
+            kind=slot.kind.value,
+            profile=slot.profile,
+            memory_mib=slot.memory_mib,
+            state=slot.state.value,
+            epoch=slot.epoch,
+            taken=slot.lease_id is not None,
+            lease_id=slot.lease_id if is_own else None,
+            memory_used_mib=None if seen is None else seen.memory_used_mib,
+            utilisation_percent=None if seen is None else seen.utilisation_percent,
+            reason=_maybe(slot.reason),
+        )
+
+    def _node_problem(self) -> wire.ReasonView | None:
+        problems = (telemetry.problem for telemetry in self._state.telemetry.values())
+        return _maybe(next((problem for problem in problems if problem is not None), None))
+
+    def queue(self) -> wire.QueueView:
+        line = queue.line(self._state)
+        slots = self._state.slots.values()
+        return wire.QueueView(
+            waiting=tuple(self._entry(place, request) for place, request in enumerate(line, 1)),
+            free_slots=sum(slot.state is SlotState.FREE for slot in slots),
+            slots=len(slots),
+        )
+
+    def queue_key(self) -> object:
+        slots = [(slot.id, slot.state) for slot in self._state.slots.values()]
+        return queue.line(self._state), slots
+
+    def _entry(self, place: int, request: Request) -> wire.QueueEntry:
+        is_mine = request.owner == self._owner
+        job = None if request.job_id is None else self._state.jobs.get(request.job_id)
+        session = self._state.sessions.get(request.session_id)
+        name = job.name if job is not None else session.name if session is not None else None
+        return wire.QueueEntry(
+            place=place,
+            queue=request.queue,
+            tier=self._state.queues[request.queue].tier.value,
+            mine=is_mine,
+            id=request.id if is_mine else None,
+            name=name if is_mine else None,
+            count=request.spec.count,
+            what=explain.spec_words(request.spec),
+            waited_ms=self._now - request.since_ms,
+            expected_in_ms=self._expected_in_ms(request),
+            reason=_maybe(queue.why_waiting(self._state, request)),
+        )
+
+    # --- jobs ----------------------------------------------------------------------------------------------------------
+
+    def job(self, job: Job) -> wire.JobView:
+        state = self._state
+        request = None if job.request_id is None else state.requests.get(job.request_id)
+        waits = request is not None and request.state is RequestState.WAITING
+        place = queue.place_of(state, request)[0] if request is not None and waits else None
+        lease = self._job_lease(job)
+        en, es = explain.job_sentence(state, job, self._now)
+        return wire.JobView(
+            id=job.id,
+            number=job.number,
+            name=job.name,
+            session_id=job.session_id,
+            queue=job.queue,
+            state=job.state.value,
+            attempt=job.attempt,
+            submitted_at=self._wall(job.submitted_ms),
+            waited_ms=(job.started_ms or job.ended_ms or self._now) - job.submitted_ms,
+            ran_for_ms=None
+            if job.started_ms is None
+            else (job.ended_ms or self._now) - job.started_ms,
+            pid=job.pid,
+            exit_status=job.exit_status,
+            outcome=None if job.outcome is None else job.outcome.value,
+            kill_in_ms=self._left(job.kill_ms) if job.state is JobState.STOPPING else None,
+            place=place,
+            expected_in_ms=self._expected_in_ms(request) if request is not None and waits else None,
+            lease=None if lease is None else self.lease(lease),
+            reason=_maybe(job.cause or (request.reason if request is not None else None)),
+            sentence=en,
+            sentence_es=es,
+        )
+
+    def job_key(self, job: Job) -> object:
+        request = None if job.request_id is None else self._state.requests.get(job.request_id)
+        lease = self._job_lease(job)
+        return (
+            job,
+            None if request is None else self.request_key(request),
+            None if lease is None else self.lease_key(lease),
+        )
+
+    def _job_lease(self, job: Job) -> Lease | None:
+        request = None if job.request_id is None else self._state.requests.get(job.request_id)
+        if request is None or request.lease_id is None:
+            return None
+        return self._state.leases.get(request.lease_id)
+
+    # --- why -----------------------------------------------------------------------------------------------------------
+
+    def why_lease(self, lease: Lease, story: Sequence[AuditRow]) -> wire.WhyView:
+        return _why(lease.id, explain.lease_sentence(self._state, lease, self._now), story)
+
+    def why_request(self, request: Request, story: Sequence[AuditRow]) -> wire.WhyView:
+        return _why(request.id, explain.request_sentence(self._state, request, self._now), story)
+
+    def why_job(self, job: Job, story: Sequence[AuditRow]) -> wire.WhyView:
+        return _why(job.id, explain.job_sentence(self._state, job, self._now), story)
+
+    # --- small things --------------------------------------------------------------------------------------------------
+
+    def _left(self, until_ms: Millis | None) -> int | None:
+        return None if until_ms is None else max(0, until_ms - self._now)
+
+    def _expected_in_ms(self, request: Request) -> int | None:
+        expected_ms = queue.expected_ms(self._state, request, self._now)
+        return None if expected_ms is None else max(0, expected_ms - self._now)
+
+    def _over_slots(
+        self, lease: Lease, field: str, combine: Callable[[list[int]], int]
+    ) -> int | None:
+        """One number for all slots held; None where any is unknown."""
+        seen = [
+            self._latest.of(self._state.slots[hold.slot_id].node_id, hold.slot_id)
+            for hold in lease.holds
+        ]
+        numbers = [None if look is None else getattr(look, field) for look in seen]
+        return None if not numbers or None in numbers else combine(numbers)
+
+    def _wall(self, at_ms: Millis) -> str:
+        """When it was by the wall's clock, as people read it."""
+        moment = datetime.now(timezone.utc) - timedelta(milliseconds=self._now - at_ms)
+        return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _slot_ids(lease: Lease) -> tuple[SlotId, ...]:
+    """Where it is, or where it was and returns to."""
+    return tuple(hold.slot_id for hold in lease.holds) or lease.home
+
+
+def _why(
+    thing_id: str, sentences: tuple[str, str], numbers: wire.Values, story: Sequence[AuditRow]
+) -> wire.WhyView:
+    return wire.WhyView(thing_id, *sentences, numbers, tuple(map(_step, story)))
+
+
+def _step(row: AuditRow) -> wire.Step:
+    reason = None
+    if row.reason_code is not None:
+        values = msgspec.json.decode(row.reason_values or "{}", type=dict[str, Value])
+        reason = reason_view(Reason(row.reason_code, tuple(values.items())))
+    return wire.Step(row.wall_time, row.event, reason)
