@@ -33,7 +33,7 @@ def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def echo_gpus(gpus: Sequence[GpuView]) -> None:
     """One line per slot; a GPU that offers none gets one too."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for gpu in gpus:
         rows.extend(_slot_row(gpu, slot) for slot in gpu.slots)
         if not gpu.slots:

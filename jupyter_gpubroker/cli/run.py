@@ -12,7 +12,6 @@ import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -62,6 +61,7 @@ def run(
     goes to standard error, with --json as one object a line.
     """
     from ..client import is_off
+    from ..runner.environment import lent_environment
     from ..wire.bodies import RequestBody
     from .child import run_child
 
@@ -86,7 +86,10 @@ def run(
     with connect() as broker, _session(broker, session_id, command):
         lease = _acquire(broker, body, _Voice(as_json))
         try:
-            status = run_child(command, _environment(broker.url, session_id, lease), limit_s)
+            environment = lent_environment(
+                os.environ, broker.url, lease, "GPUBROKER_SESSION", session_id
+            )
+            status = run_child(command, environment, limit_s)
         finally:
             _give_back(broker, lease.id)
     ctx.exit(status)
@@ -185,23 +188,3 @@ def _terminable() -> Iterator[None]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
-
-
-def _environment(url: str, session_id: str, lease: LeaseView) -> dict[str, str]:
-    """Ours, with the lease's devices; whoever reads the marks below it leaves the devices alone."""
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {"GPUBROKER_JOB", "GPUBROKER_LEASE"}
-    }
-    environment |= {
-        "CUDA_VISIBLE_DEVICES": lease.visible_devices,
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "GPUBROKER_SESSION": session_id,
-        "GPUBROKER_INHERITED": "1",
-    }
-    if lease.simulated:
-        environment["GPUBROKER_SIMULATED_STATE"] = str(
-            Path(url.removeprefix("unix://")).parent / "simulated"
-        )
-    return environment

@@ -55,7 +55,7 @@ async def _serve(places: Places, lock: RunnerLock, linger_s: float) -> None:
     async with AsyncBrokerClient(ensure_broker(places)) as broker:
         link = Link(broker, places, uuid.uuid4().hex)
         await link.register()
-        announcement = Announcement(link.session_id, places.url)
+        announcement = Announcement(link.session_id, os.getpid(), places.url)
         lock.announce(announcement)
         _say(announcement)
         await Runner(link, Spool(places.state), places.runtime, lock, linger_s).run()

@@ -22,15 +22,6 @@ GROUP_LOOK_S = 0.05
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
 
-# What ties a process to the notebook, job or command it was submitted from.
-MARKS = (
-    "GPUBROKER_SESSION",
-    "GPUBROKER_JOB",
-    "GPUBROKER_LEASE",
-    "GPUBROKER_FIRST_USE",
-    "GPUBROKER_SIMULATED_STATE",
-)
-
 
 class CannotStart(Exception):
     """The command could not be started; `exit_status` is what a shell would say, the message is for the owner."""
@@ -38,26 +29,6 @@ class CannotStart(Exception):
     def __init__(self, sentence: str, exit_status: int) -> None:
         super().__init__(sentence)
         self.exit_status = exit_status
-
-
-def job_environment(
-    submitted: Mapping[str, str], job_id: str, visible_devices: str, simulated_state: Path | None
-) -> dict[str, str]:
-    """The submitted environment with the job's own devices and marks in place of any others'.
-
-    Python writes through to the output file at once unless the submitter decided otherwise: logs are read while it runs.
-    """
-    environment = {name: value for name, value in submitted.items() if name not in MARKS}
-    environment.setdefault("PYTHONUNBUFFERED", "1")
-    environment |= {
-        "CUDA_VISIBLE_DEVICES": visible_devices,
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "GPUBROKER_JOB": job_id,
-        "GPUBROKER_INHERITED": "1",
-    }
-    if simulated_state is not None:
-        environment["GPUBROKER_SIMULATED_STATE"] = str(simulated_state)
-    return environment
 
 
 class Child:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from pathlib import Path
 
 from ..client import BrokerError, routes
 from ..wire.bodies import JobEndedBody, JobStartedBody
 from ..wire.views import JobView, LeaseView
-from .child import COMMAND_NOT_FOUND, CannotStart, Child, job_environment
+from .child import COMMAND_NOT_FOUND, CannotStart, Child
+from .environment import lent_environment
 from .link import Link
 from .spool import SpecLost, Spool
 
@@ -26,15 +26,12 @@ log = logging.getLogger(__name__)
 class Attempt:
     """A job from its grant to its end. `stop` may come at any time, also before the process is there."""
 
-    def __init__(
-        self, link: Link, spool: Spool, job: JobView, lease: LeaseView, simulated_state: Path
-    ) -> None:
+    def __init__(self, link: Link, spool: Spool, job: JobView, lease: LeaseView) -> None:
         self.job_id = job.id
         self.number = job.attempt
         self._link = link
         self._spool = spool
-        self._devices = lease.visible_devices
-        self._simulated_state = simulated_state if lease.simulated else None
+        self._lease = lease
         self._child: Child | None = None
         self._stop_at_s: float | None = None
         self._is_reported = True
@@ -67,8 +64,10 @@ class Attempt:
 
     async def _run_child(self, stdout: int, stderr: int) -> int:
         spec = await asyncio.to_thread(self._spool.read, self.job_id)
-        environment = job_environment(
-            spec.environment, self.job_id, self._devices, self._simulated_state
+        # Output is read while the job runs, so Python shall not hold it back unless the submitter says so.
+        base = {"PYTHONUNBUFFERED": "1", **spec.environment}
+        environment = lent_environment(
+            base, self._link.url, self._lease, "GPUBROKER_JOB", self.job_id
         )
         self._child = await Child.start(spec, environment, stdout, stderr)
         log.info("job_started job=%s attempt=%d pid=%d", self.job_id, self.number, self._child.pid)

@@ -11,7 +11,6 @@ import logging
 import os
 import random
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -43,9 +42,9 @@ class Link:
         self._places = places
 
     @property
-    def simulated_state(self) -> Path:
-        """Where the broker's simulated GPUs are: beside its socket."""
-        return Path(self._places.url.removeprefix("unix://")).parent / "simulated"
+    def url(self) -> str:
+        """The broker's."""
+        return self._places.url
 
     async def register(self) -> None:
         """Make the runner known; the same again changes nothing."""

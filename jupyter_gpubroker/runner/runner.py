@@ -74,9 +74,7 @@ class Runner:
         known = self._attempts.get(job.id)
         if job.state == "starting" and job.lease is not None:
             if known is None or known[0].number < job.attempt:
-                attempt = Attempt(
-                    self._link, self._spool, job, job.lease, self._link.simulated_state
-                )
+                attempt = Attempt(self._link, self._spool, job, job.lease)
                 self._attempts[job.id] = (attempt, asyncio.create_task(self._run(attempt, known)))
         elif job.state == "stopping" and known is not None:
             known[0].stop((job.kill_in_ms or 0) / 1000)

@@ -28,9 +28,10 @@ class RunnerDown(Exception):
 
 
 class Announcement(msgspec.Struct, frozen=True):
-    """What a living runner says of itself: its session, and the broker it serves."""
+    """What a living runner says of itself: its session, its process and the broker it serves."""
 
     session_id: str
+    pid: int
     url: str
 
 

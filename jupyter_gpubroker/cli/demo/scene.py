@@ -1,0 +1,253 @@
+"""The steps of a story: what the person does, and what must then be seen. Order and names are in `STEPS` and `KEPT_STEPS`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from ...client import BrokerError
+from .notebook import Cell, Failed, JupyterServer, Notebook
+from .place import DemoPlace
+from .report import Evidence
+from .stories import STOP, VARIABLES, Story
+from .witness import Witness, environment_of
+
+TRAINING = ("python", "train_digits.py", "--epochs", "6", "--epoch-seconds", "0.1")
+PROMPT_QUESTION = "p fingerprint()"
+BREAKPOINT_OVER = "c"
+
+
+class Scene:
+    """One story on its stage: the notebook, its lease, and the batch job that wants the GPU."""
+
+    def __init__(
+        self, story: Story, place: DemoPlace, server: JupyterServer, witness: Witness
+    ) -> None:
+        self.story = story
+        self._place = place
+        self._server = server
+        self._witness = witness
+        self._notebook: Notebook | None = None
+        self._session_id = ""
+        self._pid = 0
+        self._fingerprint = ""
+        self._lease_id = ""
+        self._slot = ""
+        self._job_id = ""
+        self._stopped_cell: Cell | None = None
+
+    @property
+    def notebook(self) -> Notebook:
+        """The notebook, which the first step opens."""
+        assert self._notebook is not None
+        return self._notebook
+
+    async def close(self) -> None:
+        """Shut the kernel down; a job that still waits leaves the line."""
+        if self._job_id:
+            with suppress(BrokerError):  # it has ended already
+                await self._witness.cancel(self._job_id)
+        if self._notebook is not None:
+            await self._notebook.close()
+
+    # --- morning ------------------------------------------------------------------------------------------------------
+
+    async def kernel_started_without_gpu(self) -> Evidence:
+        """A notebook is opened."""
+        self._notebook = await self._server.open_notebook(f"{self.story.give_back}.ipynb")
+        self._pid = int(await self.notebook.evaluate("import os; os.getpid()"))
+        visible = environment_of(self._pid).get("CUDA_VISIBLE_DEVICES")
+        if visible != "":
+            raise Failed(f"the kernel was started with CUDA_VISIBLE_DEVICES={visible!r}")
+        self._session_id = (await self._witness.session_of(self.notebook.kernel_id)).id
+        self._fingerprint = (await self.notebook.evaluate(VARIABLES)).strip().strip("'")
+        return self._evidence("started with CUDA_VISIBLE_DEVICES empty")
+
+    async def lease_granted(self) -> Evidence:
+        """`%gpu request`."""
+        await self._request()
+        return self._evidence("asked with %gpu request")
+
+    async def gpu_work_seen_active(self) -> Evidence:
+        """A cell uses the GPU."""
+        cell = self.notebook.run(self.story.work)
+        at_work = asyncio.create_task(
+            self._witness.lease(self._lease_id, lambda lease: lease.verdict == "active")
+        )
+        await asyncio.wait(
+            {at_work, asyncio.create_task(cell.ended())}, return_when=asyncio.FIRST_EXCEPTION
+        )
+        await cell.ended()
+        lease = await at_work
+        return self._evidence(f"verdict {lease.verdict}, {lease.memory_used_mib or 0} MiB in use")
+
+    async def batch_job_queued(self) -> Evidence:
+        """Somebody submits a batch job that wants the same GPU."""
+        job = await self._submit()
+        self._job_id = job["id"]
+        seen = await self._witness.job(self._job_id, lambda job: job.state == "queued")
+        return Evidence(
+            f"job {seen.id[:8]} waits at place {seen.place}", slot=self._slot, lease=self._lease_id
+        )
+
+    async def stopped_at_breakpoint(self) -> Evidence:
+        """The next cell stops at a breakpoint, and the person goes for lunch."""
+        self._stopped_cell = self.notebook.run(STOP)
+        await self.notebook.prompted()
+        session = await self._witness.session(
+            self._session_id, lambda session: session.activity == "input"
+        )
+        return self._evidence(f"the kernel waits at a prompt (activity {session.activity})")
+
+    # --- lunch --------------------------------------------------------------------------------------------------------
+
+    async def notice_shown(self) -> Evidence:
+        """The notebook says that the GPU will be taken back."""
+        displays = len(self.notebook.displays)
+        lease = await self._witness.lease(
+            self._lease_id, lambda lease: lease.notice is not None and lease.notice.shown
+        )
+        assert lease.notice is not None
+        if displays == len(self.notebook.displays) == 0:
+            await self.notebook.until(lambda: bool(self.notebook.displays))
+        return self._evidence(lease.notice.reason.sentence)
+
+    async def lease_reclaimed(self) -> Evidence:
+        """The GPU goes back, in the way this story is about."""
+        over = {"parked", "cleared"}
+        lease = await self._witness.lease(self._lease_id, lambda lease: lease.state in over)
+        if lease.gave_back != self.story.give_back:
+            raise Failed(f"the GPU went back as {lease.gave_back}: {lease.sentence}")
+        return self._evidence(await self._left_behind())
+
+    async def lease_kept(self) -> Evidence:
+        """Nothing works, so the notebook keeps its GPU, and the waiting job is told why."""
+        lease = await self._witness.lease(
+            self._lease_id, lambda lease: lease.kept_for_ms is not None and lease.notice is None
+        )
+        job = await self._witness.job(self._job_id, lambda job: job.reason is not None)
+        if lease.state != "active" or lease.slots != (self._slot,):
+            raise Failed(f"the lease is {lease.state}: {lease.sentence}")
+        assert job.reason is not None
+        return self._evidence(job.reason.sentence)
+
+    async def batch_job_started(self) -> Evidence:
+        """The batch job has the GPU."""
+        job = await self._witness.job(
+            self._job_id, lambda job: job.pid is not None or job.state == "ended"
+        )
+        if job.pid is None or job.lease is None:
+            raise Failed(f"the job ended before it was seen running: {job.sentence}")
+        visible = job.lease.visible_devices
+        if visible != self._slot:
+            raise Failed(f"the job got {visible} instead of {self._slot}")
+        return Evidence(f"job {job.id[:8]} runs on the same GPU", job.pid, visible, job.lease.id)
+
+    async def batch_job_finished(self) -> Evidence:
+        """It trains to its end."""
+        job = await self._witness.job(self._job_id, lambda job: job.state == "ended")
+        if job.outcome != "finished" or job.exit_status != 0:
+            raise Failed(f"the job ended with status {job.exit_status}: {job.sentence}")
+        output = await self._gpubroker("logs", self._job_id)
+        return Evidence(output.strip().splitlines()[-1], slot=self._slot)
+
+    # --- back at the desk -----------------------------------------------------------------------------------------------
+
+    async def variables_alive(self) -> Evidence:
+        """The person looks at the variables, at the prompt where the cell still stands."""
+        assert self._stopped_cell is not None
+        before = len(self._stopped_cell.text)
+        self.notebook.answer(PROMPT_QUESTION)
+        await self.notebook.prompted()
+        said = self._stopped_cell.text[before:]
+        if self._fingerprint not in said:
+            raise Failed(f"the variables are not what they were: {said.strip()[-200:]}")
+        self.notebook.answer(BREAKPOINT_OVER)
+        await self._stopped_cell.ended()
+        return self._evidence("same values at the breakpoint's prompt, and the cell ran to its end")
+
+    async def lease_granted_again(self) -> Evidence:
+        """`%gpu request` again; memory that was away is back as it was."""
+        await self._request()
+        said = await self.notebook.evaluate(self.story.look_again)
+        return self._evidence(said.strip().splitlines()[-1])
+
+    # --- how ------------------------------------------------------------------------------------------------------------
+
+    async def _request(self) -> None:
+        """Ask as a person does, then see what the broker says and what the kernel sees."""
+        await self.notebook.evaluate("%gpu request")
+        session = await self._witness.session(
+            self._session_id,
+            lambda session: any(lease.state == "active" for lease in session.leases),
+        )
+        (lease,) = session.leases
+        self._lease_id, (self._slot,) = lease.id, lease.slots
+        visible = (
+            await self.notebook.evaluate("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])")
+        ).strip()
+        if visible != self._slot:
+            raise Failed(f"the kernel sees {visible!r} instead of {self._slot}")
+
+    async def _left_behind(self) -> str:
+        """What the device itself shows of the kernel, which lives on."""
+        left_mib = await self._witness.memory_mib(self._slot, self._pid)
+        if self.story.give_back == "parked":
+            if left_mib is None or left_mib > 1_024:
+                raise Failed(
+                    f"a parked kernel should leave a quiet context, the device shows {left_mib} MiB"
+                )
+            return f"8000 MiB moved to the host; a quiet context of {left_mib} MiB is left"
+        if left_mib is not None:
+            raise Failed(f"the device still shows {left_mib} MiB of the kernel")
+        return "nothing of the kernel is left on the device, and it lives"
+
+    async def _submit(self) -> Any:
+        return json.loads(
+            await self._gpubroker("submit", "--json", "--name", "train_digits", "--", *TRAINING)
+        )
+
+    async def _gpubroker(self, *arguments: str) -> str:
+        """Run the command line as a person does in a terminal."""
+        process = await asyncio.create_subprocess_exec(
+            "gpubroker",
+            *arguments,
+            cwd=self._place.work,
+            env=self._place.environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        output, errors = await process.communicate()
+        if process.returncode != 0:
+            raise Failed(
+                f"gpubroker {arguments[0]} ended with {process.returncode}: {errors.decode().strip()[-300:]}"
+            )
+        return output.decode()
+
+    def _evidence(self, detail: str) -> Evidence:
+        return Evidence(detail, self._pid or None, self._slot or None, self._lease_id or None)
+
+
+Act = Callable[[Scene], Awaitable[Evidence]]
+
+MORNING: tuple[Act, ...] = (
+    Scene.kernel_started_without_gpu,
+    Scene.lease_granted,
+    Scene.gpu_work_seen_active,
+    Scene.batch_job_queued,
+    Scene.stopped_at_breakpoint,
+    Scene.notice_shown,
+)
+STEPS: tuple[Act, ...] = (
+    *MORNING,
+    Scene.lease_reclaimed,
+    Scene.batch_job_started,
+    Scene.batch_job_finished,
+    Scene.variables_alive,
+    Scene.lease_granted_again,
+)
+KEPT_STEPS: tuple[Act, ...] = (*MORNING, Scene.variables_alive, Scene.lease_kept)

@@ -1,0 +1,92 @@
+"""The stories the demo plays, as data: one notebook each, told apart by how its GPU comes back.
+
+All are the same person's afternoon: work on the GPU, a breakpoint, lunch, a batch job that takes over, and the way back. They
+differ in the cell that uses the GPU, and that decides which give-back is the mildest that works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+VARIABLES = """
+import hashlib, random
+random.seed(7)
+results = [random.random() for _ in range(200_000)]
+def fingerprint():
+    return hashlib.sha256(repr(results).encode()).hexdigest()[:16]
+fingerprint()
+"""
+
+IN_A_CHILD = """
+import subprocess, sys
+train = "from gpubroker import simulated; simulated.burn(2.5, memory_mib=8_000)"
+subprocess.run([sys.executable, "-c", train], check=True)
+"""
+
+IN_THE_KERNEL = """
+import gpubroker
+from gpubroker import simulated
+{first}
+weights = simulated.allocate(8_000)
+weights.write(b"what was learned so far")
+simulated.burn(2.5)
+"""
+
+CANNOT_BE_MOVED = """
+@gpubroker.on_park
+def move_to_host():
+    raise RuntimeError("this library cannot move its memory")
+"""
+
+MOVES = """
+@gpubroker.on_park
+def move_to_host():
+    weights.to_host()
+@gpubroker.on_unpark
+def move_to_device():
+    weights.to_device()
+"""
+
+STOP = """
+import pdb
+def inspect_results():
+    pdb.set_trace()
+    return len(results)
+inspect_results()
+"""
+
+NO_MEMORY = "print('no GPU memory was held')"
+READ_MEMORY = "simulated.burn(0.2); print(weights.read().decode())"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """`work` uses the GPU for some seconds; `look_again` shows, with the GPU back, that its memory is what it was."""
+
+    give_back: str
+    title: str
+    work: str
+    look_again: str = READ_MEMORY
+
+
+EMPTY = Story(
+    "empty",
+    "The GPU work ran in a child process that has ended: nothing is left on the GPU.",
+    IN_A_CHILD,
+    NO_MEMORY,
+)
+PARKED = Story(
+    "parked",
+    "The kernel's GPU memory moves to the host and back, with functions the notebook registered.",
+    IN_THE_KERNEL.format(first=MOVES),
+)
+CHECKPOINTED = Story(
+    "checkpointed",
+    "The notebook's library cannot move its memory, so the driver suspends the kernel's GPU state.",
+    IN_THE_KERNEL.format(first=CANNOT_BE_MOVED),
+)
+KEPT = Story(
+    "kept",
+    "Managed memory can be neither moved nor suspended: the notebook keeps its GPU, and the job is told why.",
+    IN_THE_KERNEL.format(first=CANNOT_BE_MOVED + "simulated.initialize(uvm=True)"),
+)
