@@ -24,4 +24,10 @@ def local_agent(
     """`simulate` is a GPUBROKER_SIMULATE value, `folder` where simulated GPUs live. Raises `SpecError` for a bad value."""
     probe = ProbeClient(probe_argv(choose(simulate, folder)))
     this_boot = boot_id()
-    return Agent(node_id, probe, lambda: holdings(state(), this_boot), emit, interval_s)
+    return Agent(
+        node_id,
+        probe,
+        holdings=lambda: holdings(state(), this_boot),
+        emit=emit,
+        interval_s=interval_s,
+    )

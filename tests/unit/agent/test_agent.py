@@ -1,0 +1,259 @@
+"""The agent's events, with a probe of the test's own making."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from jupyter_gpubroker.agent.agent import Agent
+from jupyter_gpubroker.agent.holdings import Holder, Holdings, SlotHolding
+from jupyter_gpubroker.agent.processes import ProcessTable
+from jupyter_gpubroker.core.events import (
+    InventoryReported,
+    NodeUnobserved,
+    ProcessOnSlot,
+    ProcessOwner,
+    SlotObservation,
+    SlotsObserved,
+)
+from jupyter_gpubroker.core.model import Reason
+from jupyter_gpubroker.devices.child import ChildError, ChildUnavailable
+from jupyter_gpubroker.devices.reader import (
+    NO_NVIDIA_DEVICE,
+    GpuFound,
+    Inventory,
+    ProcessReading,
+    SlotFound,
+    SlotReading,
+)
+
+pytestmark = pytest.mark.asyncio
+
+EMPTY = SlotReading("GPU-1", 500, 0, ())
+
+
+def inventory(*uuids: str, source="simulated", problems=()) -> Inventory:
+    gpus = tuple(
+        GpuFound(
+            uuid, index, f"0:{index}", "NVIDIA L4", 23034, slots=(SlotFound(uuid, "gpu", 23034),)
+        )
+        for index, uuid in enumerate(uuids)
+    )
+    return Inventory(source, "1", gpus, problems)
+
+
+class FakeProbe:
+    """Answers what the test set, or raises it."""
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        self.found: Inventory | Exception = inventory("GPU-1")
+        self.readings: dict[str, SlotReading] = {"GPU-1": EMPTY}
+        self.fails: Exception | None = None
+        self.inventories = 0
+        self.is_closed = False
+
+    async def inventory(self) -> Inventory:
+        self.inventories += 1
+        if isinstance(self.found, Exception):
+            raise self.found
+        self.pid = self.pid or 1
+        return self.found
+
+    async def observe(self, slot_uuids):
+        if self.fails is not None:
+            raise self.fails
+        return tuple(self.readings[slot] for slot in slot_uuids)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Setup:
+    def __init__(self, table: ProcessTable | None = None) -> None:
+        self.probe = FakeProbe()
+        self.events: list[object] = []
+        self.held = Holdings()
+        self.agent = Agent(
+            "node",
+            self.probe,
+            holdings=lambda: self.held,
+            emit=self.events.append,
+            interval_s=0.01,
+            table=table,
+        )
+
+    async def look(self) -> list[object]:
+        """The events of one observation of the first slot."""
+        self.events.clear()
+        await self.agent.inspect(["GPU-1"])
+        return list(self.events)
+
+    async def observed(self) -> SlotObservation:
+        (event,) = await self.look()
+        assert isinstance(event, SlotsObserved)
+        return event.slots[0]
+
+
+@pytest.fixture
+def setup() -> Setup:
+    return Setup()
+
+
+async def test_the_inventory_comes_first_and_then_observations_at_every_tick(setup):
+    enough = asyncio.Event()
+
+    def emit(event: object) -> None:
+        setup.events.append(event)
+        if len(setup.events) == 4:
+            enough.set()
+
+    agent = Agent("node", setup.probe, holdings=Holdings, emit=emit, interval_s=0.001)
+    agent.start()
+    await asyncio.wait_for(enough.wait(), 10)
+    await agent.close()
+    kinds = [type(event) for event in setup.events[:4]]
+    assert kinds == [InventoryReported, SlotsObserved, SlotsObserved, SlotsObserved]
+    assert setup.probe.is_closed
+
+
+async def test_the_inventory_says_what_there_is(setup):
+    reported, _ = await setup.look()
+    (gpu,), (slot,) = reported.gpus, reported.slots
+    assert (gpu.id, gpu.node_id, gpu.model, gpu.memory_mib) == ("GPU-1", "node", "NVIDIA L4", 23034)
+    assert (slot.id, slot.gpu_id, slot.kind.value, slot.simulated) == (
+        "GPU-1",
+        "GPU-1",
+        "gpu",
+        True,
+    )
+
+
+async def test_a_slot_of_unknown_memory_satisfies_no_demand_for_memory(setup):
+    gpu = GpuFound("GPU-1", 0, "", "GB10", None, slots=(SlotFound("GPU-1", "gpu", None),))
+    setup.probe.found = Inventory("nvml", "1", (gpu,))
+    reported, _ = await setup.look()
+    assert reported.slots[0].memory_mib == 0
+
+
+async def test_an_empty_slot_is_told_with_its_memory(setup):
+    await setup.look()
+    assert await setup.observed() == SlotObservation("GPU-1", False, None, 500, (), 0)
+
+
+async def test_a_holders_process_is_told_with_its_use(setup):
+    await setup.look()
+    this = ProcessTable().process(os.getpid())
+    kernel = Holder("kernel", ProcessOwner.SESSION, os.getuid(), this.pid, this.start_ticks)
+    setup.held = Holdings((kernel,), {"GPU-1": SlotHolding(1, "kernel")})
+    setup.probe.readings["GPU-1"] = SlotReading(
+        "GPU-1", 900, 70, (ProcessReading(os.getpid(), "compute", 400, 70),)
+    )
+    seen = await setup.observed()
+    assert seen.busy is True
+    assert seen.processes == (
+        ProcessOnSlot(os.getpid(), ProcessOwner.SESSION, "kernel", os.getuid(), 400),
+    )
+
+
+async def test_what_could_not_be_read_stays_unknown(setup):
+    await setup.look()
+    setup.probe.readings["GPU-1"] = SlotReading("GPU-1", problems=("nvmlX: Timeout",))
+    assert await setup.observed() == SlotObservation("GPU-1", None, None, None, None, None)
+
+
+async def test_slots_that_are_not_there_are_not_asked_for(setup):
+    await setup.agent.inspect(["GPU-9"])
+    assert [type(event) for event in setup.events] == [InventoryReported]
+
+
+async def test_a_probe_that_fails_is_told_once_and_its_return_is_told(setup):
+    await setup.look()
+    setup.probe.fails = ChildUnavailable("overran", "observe")
+    assert await setup.look() == [
+        NodeUnobserved("node", Reason.of("probe_unavailable", problem="overran"))
+    ]
+    setup.probe.fails = ChildUnavailable("pausing")
+    assert await setup.look() == []
+    setup.probe.fails = ChildUnavailable("stuck")
+    assert await setup.look() == [
+        NodeUnobserved("node", Reason.of("probe_unavailable", problem="stuck"))
+    ]
+    setup.probe.fails = None
+    assert (await setup.observed()).memory_used_mib == 500
+    setup.probe.fails = ChildError("ValueError")
+    assert await setup.look() == [
+        NodeUnobserved("node", Reason.of("probe_unavailable", problem="failed"))
+    ]
+
+
+async def test_a_new_probe_is_asked_for_the_inventory_first(setup):
+    await setup.look()
+    await setup.look()
+    assert setup.probe.inventories == 1
+    setup.probe.pid = 2
+    await setup.look()
+    assert setup.probe.inventories == 2
+
+
+async def test_a_device_that_vanished_makes_the_inventory_due(setup):
+    await setup.look()
+    setup.probe.readings["GPU-1"] = SlotReading(
+        "GPU-1", problems=("nvmlDeviceGetHandleByUUID: NotFound",)
+    )
+    await setup.look()
+    setup.probe.found = inventory("GPU-2")
+    assert await setup.look() == [
+        InventoryReported("node", *_parts(setup.probe.found)),
+    ]
+
+
+def _parts(found: Inventory):
+    from jupyter_gpubroker.agent.agent import inventory_reported
+
+    reported = inventory_reported("node", found)
+    return reported.gpus, reported.slots
+
+
+async def test_a_broken_driver_is_unobserved_and_not_an_empty_node(setup):
+    setup.probe.found = inventory(source="nvml", problems=("nvmlInit: DriverNotLoaded",))
+    assert await setup.look() == [
+        NodeUnobserved("node", Reason.of("driver_unavailable", error="nvmlInit: DriverNotLoaded"))
+    ]
+
+
+async def test_a_node_without_gpus_is_an_empty_inventory(setup):
+    setup.probe.found = inventory(source="nvml", problems=(NO_NVIDIA_DEVICE,))
+    assert await setup.look() == [InventoryReported("node", (), ())]
+
+
+async def test_an_older_epoch_than_seen_leaves_the_slot_unobserved(setup):
+    await setup.look()
+    setup.held = Holdings((), {"GPU-1": SlotHolding(5, "kernel")})
+    await setup.look()
+    setup.held = Holdings((), {"GPU-1": SlotHolding(4, "ancient")})
+    assert await setup.look() == [SlotsObserved("node", ())]
+    setup.held = Holdings((), {"GPU-1": SlotHolding(6, "next")})
+    assert (await setup.observed()).slot_id == "GPU-1"
+
+
+async def test_processes_are_unknown_while_proc_hangs(monkeypatch):
+    import threading
+
+    release = threading.Event()
+
+    class HangingTable(ProcessTable):
+        def process(self, pid: int):
+            release.wait()
+            return None
+
+    monkeypatch.setattr("jupyter_gpubroker.agent.agent.PROC_DEADLINE_S", 0.01)
+    setup = Setup(HangingTable())
+    setup.probe.readings["GPU-1"] = SlotReading(
+        "GPU-1", 900, 70, (ProcessReading(1, "compute", 400, 70),)
+    )
+    _, event = await setup.look()
+    assert event.slots == (SlotObservation("GPU-1", None, None, 900, None, 70),)
+    release.set()
