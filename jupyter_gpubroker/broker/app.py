@@ -14,7 +14,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 from traitlets.config import Application
@@ -89,10 +89,14 @@ class BrokerApp(Application):
         "idle-exit-s": "BrokerApp.idle_exit_s",
         "observe-every-s": "BrokerApp.observe_every_s",
         "attend-grace-s": "BrokerApp.attend_grace_s",
-        "log-level": "Application.log_level",
+        "log-level": "BrokerApp.log_level",
         "ready-fd": "BrokerApp.ready_fd",
     }
     flags = {"detach": ({"BrokerApp": {"detach": True}}, str(detach.help))}  # noqa: RUF012
+
+    @default("log_level")
+    def _default_log_level(self) -> int:
+        return logging.INFO
 
     @default("simulate")
     def _default_simulate(self) -> str:
@@ -126,7 +130,7 @@ class BrokerApp(Application):
         os.umask(0o077)
         self.places.prepare()
         place = Place(self.places.lock, self.places.socket)
-        log_to(self.places.log, str(self.log_level))
+        log_to(self.places.log, cast("int | str", self.log_level))
         sys.exit(asyncio.run(self._serve(place)))
 
     async def _serve(self, place: Place) -> int:

@@ -51,10 +51,23 @@ class SystemSources:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`suspended_ms` is how much of the time since the last reading the machine slept."""
+    """`suspended_ms` is how much of the time since the last reading the machine slept, and never more than passed."""
 
     now: Millis
     suspended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asleep:
+    """Bounds of BOOTTIME minus MONOTONIC, the time this machine slept since it booted.
+
+    The two cannot be read at once: being stopped in between must not look like a suspend, so MONOTONIC is read on both sides
+    of BOOTTIME. The bounds of two readings come apart only by a real suspend.
+    """
+
+    boottime_ns: int
+    at_least_ns: int
+    at_most_ns: int
 
 
 class Clock:
@@ -74,17 +87,20 @@ class Clock:
         self._started_ns = self._sources.boottime_ns()
         self.down_ms = self._gap_ms(mark, restart_gap_max_ms) if mark else 0
         self._started_ms = (mark.broker_ms if mark else 0) + self.down_ms
-        self._latest_ms = self._started_ms
-        _, self._asleep_ns_max = self._asleep_ns()
+        self._latest_ms = self._read_ms = self._started_ms
+        self._asleep_ns_max = self._asleep().at_most_ns
 
     def read(self) -> Reading:
-        at_least_ns, at_most_ns = self._asleep_ns()
-        suspended_ms = max(0, at_least_ns - self._asleep_ns_max) // _NS_PER_MS
+        asleep = self._asleep()
+        now = self._at(asleep.boottime_ns)
+        suspended_ms = max(0, asleep.at_least_ns - self._asleep_ns_max) // _NS_PER_MS
+        suspended_ms = min(suspended_ms, now - self._read_ms)
+        self._read_ms = now
         if suspended_ms:
             self._asleep_ns_max += suspended_ms * _NS_PER_MS
         else:
-            self._asleep_ns_max = min(self._asleep_ns_max, at_most_ns)
-        return Reading(self._at(self._sources.boottime_ns()), suspended_ms)
+            self._asleep_ns_max = min(self._asleep_ns_max, asleep.at_most_ns)
+        return Reading(now, suspended_ms)
 
     def mark(self) -> ClockMark:
         """This moment, to be kept with the next commit."""
@@ -111,13 +127,8 @@ class Clock:
             return since_mark_ms
         return min(max(0, self._sources.wall_ms() - mark.wall_ms), restart_gap_max_ms)
 
-    def _asleep_ns(self) -> tuple[int, int]:
-        """Bounds of BOOTTIME minus MONOTONIC, the time this machine slept since it booted.
-
-        The two cannot be read at once: being stopped in between must not look like a suspend, so the second is read on both
-        sides of the first. The bounds of consecutive readings drift apart only by a real suspend.
-        """
+    def _asleep(self) -> _Asleep:
         before_ns = self._sources.monotonic_ns()
         boottime_ns = self._sources.boottime_ns()
         after_ns = self._sources.monotonic_ns()
-        return boottime_ns - after_ns, boottime_ns - before_ns
+        return _Asleep(boottime_ns, boottime_ns - after_ns, boottime_ns - before_ns)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from itertools import chain
 
 from ..core.model import State
 from ..core.table import live
@@ -61,4 +62,4 @@ class Housekeeping:
 
 def is_in_use(state: State) -> bool:
     """Does anybody hold or want anything?"""
-    return any(True for table in (state.leases, state.requests, state.jobs) for _ in live(table))
+    return any(True for _ in chain(live(state.leases), live(state.requests), live(state.jobs)))

@@ -17,7 +17,7 @@ OLD_FILES = 2
 
 
 class LineFormatter(logging.Formatter):
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self) -> None:
         super().__init__(
@@ -32,7 +32,7 @@ class LineFormatter(logging.Formatter):
         return line if len(line) <= LINE_CHARACTERS_MAX else line[: LINE_CHARACTERS_MAX - 1] + "…"
 
 
-def log_to(path: Path, level: str) -> None:
+def log_to(path: Path, level: int | str) -> None:
     """Send what the whole process logs to `path`, which only its owner can read."""
     handler = RotatingFileHandler(
         path,

@@ -96,18 +96,17 @@ class Loop:
 
     def send(self, event: Event, cause_id: str = "") -> None:
         """Something happened that nobody waits to hear about."""
-        try:
-            self._sent.put_nowait(_Sent(event, cause_id, None))
-        except asyncio.QueueFull:
+        if self._sent.full():
             log.error("event_dropped event=%s", type(event).__name__)
+        else:
+            self._sent.put_nowait(_Sent(event, cause_id, None))
 
     async def submit(self, event: Event, cause_id: str = "") -> State:
         """The state after the event is committed. Raises Refused when it cannot be, and TooMany when overloaded."""
+        if self._sent.full():
+            raise TooMany(Reason.of("broker_overloaded"))
         answered: asyncio.Future[State] = asyncio.get_running_loop().create_future()
-        try:
-            self._sent.put_nowait(_Sent(event, cause_id, answered))
-        except asyncio.QueueFull:
-            raise TooMany(Reason.of("broker_overloaded")) from None
+        self._sent.put_nowait(_Sent(event, cause_id, answered))
         return await answered
 
     def next_change(self) -> asyncio.Future[None]:

@@ -20,13 +20,13 @@ from ..core.model import GENTLE, Limits, Policy, Queue, State, Tier
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 FILE_BYTES_MAX = 64 * 1024
 ROWS_MAX = 1_000
 _DURATION_MS_MAX = 366 * 24 * 3_600_000
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART = re.compile(r"(\d{1,12})(ms|s|m|h|d)")
+_PART = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _POLICY_KEYS = {
@@ -94,7 +94,7 @@ def parse_policy(text: str, state: State) -> PolicyApplied:
 def _durations(row: Row, values: Mapping[str, Any], keys: Mapping[str, str], where: str) -> Row:
     """`row` with `values`; a field that ends in `_ms` is a duration, any other a count."""
     _known(values, keys, where)
-    changed: dict[str, int] = {}
+    changed: dict[str, Any] = {}
     for key, value in values.items():
         field = keys[key]
         at = f"{where}.{key}"

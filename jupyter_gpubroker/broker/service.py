@@ -135,7 +135,7 @@ class Service:
     def _listen(self) -> httpserver.HTTPServer:
         application = web.Application(
             [(r".*", Handler, {"broker": self._broker, "endpoints": endpoints()})],
-            log_function=lambda handler: None,
+            log_function=_no_access_log,
         )
         server = httpserver.HTTPServer(
             application,
@@ -184,6 +184,10 @@ class Service:
             inspection = asyncio.create_task(self._agent.inspect(slot_ids))
             self._inspections.add(inspection)
             inspection.add_done_callback(self._inspections.discard)
+
+
+def _no_access_log(handler: web.RequestHandler) -> None:
+    """Long polls would fill the log; what changes is in the audit."""
 
 
 def _read_policy(path: str, state: State) -> PolicyApplied | None:

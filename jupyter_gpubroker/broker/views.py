@@ -20,7 +20,6 @@ from ..core.model import (
     Job,
     JobState,
     Lease,
-    LeaseState,
     Millis,
     Notice,
     Owner,
@@ -30,6 +29,7 @@ from ..core.model import (
     Session,
     Slot,
     SlotId,
+    SlotSpec,
     SlotState,
     State,
     Value,
@@ -118,7 +118,7 @@ class Views:
         lease = None
         if request.state is RequestState.GRANTED and request.lease_id is not None:
             lease = self._state.leases.get(request.lease_id)
-        place, waiting = queue.place_of(self._state, request)
+        place, waiting = queue.place_in_line(self._state, request)
         en, es = explain.request_sentence(self._state, request, self._now)
         return wire.RequestView(
             id=request.id,
@@ -131,7 +131,7 @@ class Views:
             waited_ms=(request.ended_ms or self._now) - request.since_ms,
             expected_in_ms=self._expected_in_ms(request),
             lease=None if lease is None else self.lease(lease),
-            reason=_maybe(queue.why_waiting(self._state, request) or request.reason),
+            reason=_maybe(request.reason),
             sentence=en,
             sentence_es=es,
         )
@@ -140,7 +140,7 @@ class Views:
         lease = None if request.lease_id is None else self._state.leases.get(request.lease_id)
         return (
             request,
-            queue.place_of(self._state, request),
+            queue.place_in_line(self._state, request),
             None if lease is None else self.lease_key(lease),
         )
 
@@ -282,10 +282,10 @@ class Views:
             id=request.id if is_mine else None,
             name=name if is_mine else None,
             count=request.spec.count,
-            what=explain.spec_words(request.spec),
+            what=_what(request.spec),
             waited_ms=self._now - request.since_ms,
             expected_in_ms=self._expected_in_ms(request),
-            reason=_maybe(queue.why_waiting(self._state, request)),
+            reason=_maybe(request.reason),
         )
 
     # --- jobs ----------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class Views:
         state = self._state
         request = None if job.request_id is None else state.requests.get(job.request_id)
         waits = request is not None and request.state is RequestState.WAITING
-        place = queue.place_of(state, request)[0] if request is not None and waits else None
+        place = queue.place_in_line(state, request)[0] if request is not None and waits else None
         lease = self._job_lease(job)
         en, es = explain.job_sentence(state, job, self._now)
         return wire.JobView(
@@ -340,13 +340,40 @@ class Views:
     # --- why -----------------------------------------------------------------------------------------------------------
 
     def why_lease(self, lease: Lease, story: Sequence[AuditRow]) -> wire.WhyView:
-        return _why(lease.id, explain.lease_sentence(self._state, lease, self._now), story)
+        view = self.lease(lease)
+        policy = idle.policy_of(self._state, lease)
+        limit_ms = None if policy is None else idle.limit_ms(policy, lease.verdict)
+        numbers: wire.Values = {
+            "verdict": view.verdict,
+            "verdict_for_ms": view.verdict_for_ms,
+            "limit_ms": limit_ms,
+            "held_for_ms": view.held_for_ms,
+            "kept_for_ms": view.kept_for_ms,
+            "keeps_left": view.keeps_left,
+            "give_back": view.give_back,
+        }
+        return wire.WhyView(lease.id, view.sentence, view.sentence_es, numbers, _story(story))
 
     def why_request(self, request: Request, story: Sequence[AuditRow]) -> wire.WhyView:
-        return _why(request.id, explain.request_sentence(self._state, request, self._now), story)
+        view = self.request(request)
+        numbers: wire.Values = {
+            "place": view.place,
+            "waiting": view.waiting,
+            "waited_ms": view.waited_ms,
+            "expected_in_ms": view.expected_in_ms,
+        }
+        return wire.WhyView(request.id, view.sentence, view.sentence_es, numbers, _story(story))
 
     def why_job(self, job: Job, story: Sequence[AuditRow]) -> wire.WhyView:
-        return _why(job.id, explain.job_sentence(self._state, job, self._now), story)
+        view = self.job(job)
+        numbers: wire.Values = {
+            "attempt": view.attempt,
+            "place": view.place,
+            "waited_ms": view.waited_ms,
+            "ran_for_ms": view.ran_for_ms,
+            "exit_status": view.exit_status,
+        }
+        return wire.WhyView(job.id, view.sentence, view.sentence_es, numbers, _story(story))
 
     # --- small things --------------------------------------------------------------------------------------------------
 
@@ -354,8 +381,7 @@ class Views:
         return None if until_ms is None else max(0, until_ms - self._now)
 
     def _expected_in_ms(self, request: Request) -> int | None:
-        expected_ms = queue.expected_ms(self._state, request, self._now)
-        return None if expected_ms is None else max(0, expected_ms - self._now)
+        return queue.expected_ms(self._state, request, self._now)
 
     def _over_slots(
         self, lease: Lease, field: str, combine: Callable[[list[int]], int]
@@ -366,7 +392,8 @@ class Views:
             for hold in lease.holds
         ]
         numbers = [None if look is None else getattr(look, field) for look in seen]
-        return None if not numbers or None in numbers else combine(numbers)
+        known = [number for number in numbers if number is not None]
+        return combine(known) if known and len(known) == len(numbers) else None
 
     def _wall(self, at_ms: Millis) -> str:
         """When it was by the wall's clock, as people read it."""
@@ -379,10 +406,8 @@ def _slot_ids(lease: Lease) -> tuple[SlotId, ...]:
     return tuple(hold.slot_id for hold in lease.holds) or lease.home
 
 
-def _why(
-    thing_id: str, sentences: tuple[str, str], numbers: wire.Values, story: Sequence[AuditRow]
-) -> wire.WhyView:
-    return wire.WhyView(thing_id, *sentences, numbers, tuple(map(_step, story)))
+def _story(rows: Sequence[AuditRow]) -> tuple[wire.Step, ...]:
+    return tuple(map(_step, rows))
 
 
 def _step(row: AuditRow) -> wire.Step:
@@ -391,3 +416,12 @@ def _step(row: AuditRow) -> wire.Step:
         values = msgspec.json.decode(row.reason_values or "{}", type=dict[str, Value])
         reason = reason_view(Reason(row.reason_code, tuple(values.items())))
     return wire.Step(row.wall_time, row.event, reason)
+
+
+def _what(spec: SlotSpec) -> str:
+    """What is asked for, as short as it can be said: `2 x GPU`, `1g.18gb`, `>= 20 GiB`."""
+    kind = spec.profile or "GPU"
+    if spec.memory_mib_min is not None:
+        kind = f">= {round(spec.memory_mib_min / 1024, 1):g} GiB"
+    words = kind if spec.model is None else f"{kind} {spec.model}"
+    return words if spec.count == 1 else f"{spec.count} x {words}"

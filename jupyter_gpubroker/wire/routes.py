@@ -42,7 +42,7 @@ class Route(Generic[View]):
         return API + (self.path if thing_id is None else self.path.replace("{id}", thing_id))
 
 
-HEALTH = Route("GET", "/health", views.HealthView, "Is the broker there, and who is it")
+HEALTH = Route("GET", "/health", views.HealthView, "Is the broker there, and who is it", poll=True)
 READY = Route(
     "GET", "/ready", views.HealthView, "The same, but 503 until the devices were looked at"
 )

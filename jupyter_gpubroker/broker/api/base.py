@@ -221,7 +221,7 @@ class Handler(web.RequestHandler):
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
         if not isinstance(value, Refusal | Refused | web.HTTPError | StreamClosedError):
-            log.error("call_failed", exc_info=(typ, value, tb), extra={"call": self._call_id})
+            log.error("call_failed call=%s", self._call_id, exc_info=value)
 
 
 def _problem(error: BaseException | None, status: int) -> Problem:

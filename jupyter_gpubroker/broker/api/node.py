@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from functools import cache
 
+from msgspec.structs import replace
+
+from ...core.model import Reason
+from ...errors import Refused
 from ...wire import openapi, routes
-from ...wire.views import HealthView, MeView
+from ...wire.views import MeView
 from .call import Actions, Answer, Call, Reads
 
 
+class NotReady(Refused):
+    """The devices were not looked at yet."""
+
+    status = 503
+
+
 def health(call: Call) -> Answer:
-    view: HealthView = call.views.health(call.broker.settings)
+    view = call.views.health(call.broker.settings)
+    return Answer(replace(view, uptime_ms=0), lambda: view)
+
+
+def ready(call: Call) -> Answer:
+    view = call.views.health(call.broker.settings)
+    if not view.ready:
+        raise NotReady(Reason.of("not_ready"))
     return Answer(view, lambda: view)
 
 
@@ -41,7 +58,7 @@ def _description() -> bytes:
 
 READS: Reads = {
     routes.HEALTH: health,
-    routes.READY: health,
+    routes.READY: ready,
     routes.ME: me,
     routes.GPUS: gpus,
     routes.QUEUE: queue,
