@@ -85,12 +85,13 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def runs_ipykernel(argv: Sequence[str]) -> bool:
-    """Does the command line run ipykernel, in a Python that honours PYTHONPATH?"""
+def ipykernel_python(argv: Sequence[str]) -> tuple[str, ...] | None:
+    """The words that run the Python of an ipykernel which honours PYTHONPATH; None for any other command line."""
     for at, (flag, module) in enumerate(pairwise(argv)):
         if flag == "-m" and module in _IPYKERNEL_MODULES:
-            return _IGNORE_PYTHONPATH.isdisjoint(argv[:at])
-    return False
+            python = tuple(argv[:at])
+            return python if _IGNORE_PYTHONPATH.isdisjoint(python) else None
+    return None
 
 
 def with_magic(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .environment import runs_ipykernel
+from .environment import ipykernel_python
 
 PROBE_S = 10.0
+Python = tuple[str, ...]
 _SUPPORTED_CUDA_MAJORS = (12, 13)
 
 # Runs in the kernel's interpreter; imports neither torch nor the library, which would take seconds.
@@ -46,7 +47,7 @@ class Preload:
     refusal: str | None = None
 
 
-_tried: dict[tuple[str, str, int], bool] = {}
+_tried: dict[tuple[Python, str, int], bool] = {}
 
 
 async def prepare(argv: Sequence[str], environ: Mapping[str, str], state_folder: Path) -> Preload:
@@ -54,11 +55,12 @@ async def prepare(argv: Sequence[str], environ: Mapping[str, str], state_folder:
 
     On real GPUs parking stays off until a hardware test of this machine has seen it work (`verified.json`).
     """
-    if not runs_ipykernel(argv):
+    python = ipykernel_python(argv)
+    if python is None:
         return Preload({}, "not_ipykernel")
     if not is_verified(state_folder):
         return Preload({}, "unverified_hardware")
-    return await asyncio.to_thread(_prepare, argv[0], environ)
+    return await asyncio.to_thread(_prepare, python, environ)
 
 
 def is_verified(state_folder: Path) -> bool:
@@ -70,25 +72,25 @@ def is_verified(state_folder: Path) -> bool:
     return isinstance(found, dict) and found.get("parked") is True
 
 
-def _prepare(interpreter: str, environ: Mapping[str, str]) -> Preload:
+def _prepare(python: Python, environ: Mapping[str, str]) -> Preload:
     # torch maps memory by itself then, and pausing would free nothing.
     if "expandable_segments:True" in environ.get("PYTORCH_CUDA_ALLOC_CONF", ""):
         return Preload({}, "park_expandable_segments")
-    found = _look(interpreter, environ)
+    found = _look(python, environ)
     if not found.get("saver"):
         return Preload({}, "park_library_missing")
     library = found.get("library")
     if found.get("cuda") not in _SUPPORTED_CUDA_MAJORS or library is None:
         return Preload({}, "park_cuda_unsupported")
     additions = _additions(library, found.get("runtime"), environ)
-    if not _starts(interpreter, library, {**environ, **additions}):
+    if not _starts(python, library, {**environ, **additions}):
         return Preload({}, "park_preload_fails")
     return Preload(additions)
 
 
-def _look(interpreter: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def _look(python: Python, environ: Mapping[str, str]) -> dict[str, Any]:
     """What `_LOOK` prints in the kernel's environment; empty where it could not run."""
-    status, output = _run(interpreter, _LOOK, environ)
+    status, output = _run(python, _LOOK, environ)
     if status != 0:
         return {}
     try:
@@ -113,21 +115,21 @@ def _additions(library: str, runtime: str | None, environ: Mapping[str, str]) ->
     return additions
 
 
-def _starts(interpreter: str, library: str, environ: Mapping[str, str]) -> bool:
+def _starts(python: Python, library: str, environ: Mapping[str, str]) -> bool:
     try:
-        key = (interpreter, library, Path(library).stat().st_mtime_ns)
+        key = (python, library, Path(library).stat().st_mtime_ns)
     except OSError:
         return False
     if key not in _tried:
-        _tried[key] = _run(interpreter, "pass", environ)[0] == 0
+        _tried[key] = _run(python, "pass", environ)[0] == 0
     return _tried[key]
 
 
-def _run(interpreter: str, code: str, environ: Mapping[str, str]) -> tuple[int | None, str]:
-    """Exit status and output of `interpreter -c code`; None when it could not be run or took too long."""
+def _run(python: Python, code: str, environ: Mapping[str, str]) -> tuple[int | None, str]:
+    """Exit status and output of `python -c code`; None when it could not be run or took too long."""
     try:
         done = subprocess.run(
-            [interpreter, "-c", code],
+            [*python, "-c", code],
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -27,9 +27,9 @@ from .environment import (
     Carried,
     Terms,
     inherited,
+    ipykernel_python,
     is_inherited,
     managed,
-    runs_ipykernel,
     with_magic,
 )
 from .hosts import Host, Launched, host_of, simulated_state
@@ -78,7 +78,7 @@ class GPUBrokerProvisioner(LocalProvisioner):
             self.session_id = uuid.uuid4().hex
             self._session_name = self._name(env)
             env = await self._managed(env, argv, carried_by(announced))
-        if runs_ipykernel(argv):
+        if ipykernel_python(argv) is not None:
             argv, env = with_magic(argv, env)
         return {**kwargs, "env": env, "cmd": argv}
 

@@ -11,9 +11,9 @@ from jupyter_gpubroker.server.environment import (
     Carried,
     Terms,
     inherited,
+    ipykernel_python,
     is_inherited,
     managed,
-    runs_ipykernel,
     with_magic,
 )
 
@@ -91,21 +91,24 @@ def test_a_bare_device_variable_or_a_session_is_no_allocation(environ: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("argv", "expected"),
+    ("argv", "python"),
     [
-        ("python -m ipykernel_launcher -f c.json", True),
-        ("/env/bin/python3 -Xfrozen_modules=off -m ipykernel -f c.json", True),
-        ("conda run -n env python -m ipykernel_launcher -f c.json", True),
-        ("python -I -m ipykernel_launcher -f c.json", False),
-        ("python -E -m ipykernel_launcher -f c.json", False),
-        ("python -m bash_kernel -f c.json", False),
-        ("R --slave -e IRkernel::main() --args c.json", False),
-        ("python -m", False),
-        ("", False),
+        ("python -m ipykernel_launcher -f c.json", "python"),
+        (
+            "/bin/python3 -Xfrozen_modules=off -m ipykernel -f c",
+            "/bin/python3 -Xfrozen_modules=off",
+        ),
+        ("conda run -n e python -m ipykernel_launcher -f c", "conda run -n e python"),
+        ("python -I -m ipykernel_launcher -f c.json", None),
+        ("python -E -m ipykernel_launcher -f c.json", None),
+        ("python -m bash_kernel -f c.json", None),
+        ("R --slave -e IRkernel::main() --args c.json", None),
+        ("python -m", None),
+        ("", None),
     ],
 )
-def test_only_ipykernel_is_given_the_magic(argv: str, expected: bool) -> None:
-    assert runs_ipykernel(argv.split()) is expected
+def test_only_an_ipykernel_is_given_the_magic(argv: str, python: str | None) -> None:
+    assert ipykernel_python(argv.split()) == (None if python is None else tuple(python.split()))
 
 
 @pytest.mark.parametrize(
