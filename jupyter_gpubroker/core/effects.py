@@ -8,7 +8,6 @@ effect that may not have run; there is no other outbox.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from .model import LeaseId, SlotId
 
@@ -29,4 +28,4 @@ class InspectSlots:
     slot_ids: tuple[SlotId, ...]
 
 
-Effect = Union[AdmitHold, InspectSlots]
+Effect = AdmitHold | InspectSlots

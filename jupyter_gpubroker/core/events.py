@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Union
 
 from .model import (
     Activity,
+    GiveBackKind,
     Gpu,
     GpuId,
-    GiveBackKind,
     JobId,
     LeaseId,
     Limits,
@@ -288,28 +287,28 @@ class Ticked:
     """Nothing but time passed."""
 
 
-Event = Union[
-    InventoryReported,
-    SlotsObserved,
-    NodeUnobserved,
-    SessionOpened,
-    SessionReported,
-    OfferMade,
-    SessionRestarting,
-    SessionEnded,
-    RequestMade,
-    RequestCancelled,
-    RequestAbandoned,
-    LeaseAcknowledged,
-    LeaseKept,
-    LeaseReleased,
-    UnparkRequested,
-    NoticeShown,
-    OrderAnswered,
-    JobSubmitted,
-    JobStarted,
-    JobEnded,
-    JobCancelled,
-    PolicyApplied,
-    Ticked,
-]
+Event = (
+    InventoryReported
+    | SlotsObserved
+    | NodeUnobserved
+    | SessionOpened
+    | SessionReported
+    | OfferMade
+    | SessionRestarting
+    | SessionEnded
+    | RequestMade
+    | RequestCancelled
+    | RequestAbandoned
+    | LeaseAcknowledged
+    | LeaseKept
+    | LeaseReleased
+    | UnparkRequested
+    | NoticeShown
+    | OrderAnswered
+    | JobSubmitted
+    | JobStarted
+    | JobEnded
+    | JobCancelled
+    | PolicyApplied
+    | Ticked
+)

@@ -27,6 +27,7 @@ SLOT: Table[SlotState] = {
     (SlotState.DRAINING, "clear_overdue"): SlotState.QUARANTINED,
     (SlotState.DRAINING, "device_lost"): SlotState.QUARANTINED,
     (SlotState.QUARANTINED, "seen_clear"): SlotState.FREE,
+    (SlotState.QUARANTINED, "device_back"): SlotState.LEASED,
 }
 
 SESSION: Table[SessionState] = {

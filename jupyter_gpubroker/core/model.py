@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import ClassVar, NewType, Union
+from typing import ClassVar, NewType
 
 Millis = NewType("Millis", int)
 MiB = NewType("MiB", int)
@@ -23,7 +23,7 @@ LeaseId = NewType("LeaseId", str)
 JobId = NewType("JobId", str)
 Owner = NewType("Owner", str)
 
-Value = Union[str, int, bool, None]
+Value = str | int | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,8 @@ class Offer:
 class Session:
     """One process incarnation that may hold leases; a restart is a new session that names its predecessor.
 
-    `pid`, `start_ticks` (field 22 of /proc/PID/stat) and `boot_id` identify the process for good.
+    `pid`, `start_ticks` (field 22 of /proc/PID/stat) and `boot_id` identify the process for good. `predecessor` is the
+    incarnation it replaced, if it did.
     """
 
     TABLE: ClassVar[str] = "sessions"
@@ -177,6 +178,7 @@ class Session:
     front_ends: int = 0
     kernel_offer: Offer = Offer()
     server_offer: Offer = Offer()
+    predecessor: SessionId | None = None
 
 
 # --- waiting and holding -------------------------------------------------------------------------------------------------
@@ -188,7 +190,9 @@ class Tier(str, Enum):
     SCAVENGER = "scavenger"
 
 
-TIER_ORDER: Mapping[Tier, int] = MappingProxyType({Tier.INTERACTIVE: 0, Tier.BATCH: 1, Tier.SCAVENGER: 2})
+TIER_ORDER: Mapping[Tier, int] = MappingProxyType(
+    {Tier.INTERACTIVE: 0, Tier.BATCH: 1, Tier.SCAVENGER: 2}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +223,7 @@ class Request:
     """Somebody waits for slots. `lease_id` is the lease it became, or, while waiting, the parked lease it wants back.
 
     `since_ms` gives the place in line (an auto-restarted kernel keeps its old one); ties are broken by `number`.
+    `ended_ms` is when it stopped waiting, for whatever reason.
     """
 
     TABLE: ClassVar[str] = "requests"
@@ -236,6 +241,7 @@ class Request:
     preemptible: bool = False
     lease_id: LeaseId | None = None
     reason: Reason | None = None
+    ended_ms: Millis | None = None
 
 
 class Verdict(str, Enum):
@@ -300,9 +306,11 @@ class Order:
 class Lease:
     """A holder has slots, from grant to *cleared*. Its id is the id of the request that got it.
 
-    `holds` are the slots with their epochs; empty while parked, when `home` names where it was and must return to.
-    `context_seen` says whether the device ever showed a process of the holder. `gave_back` is the kind by which the slots
-    left, once known. `cause` says why it drains or ended. `orders` and `notices` number what was issued so far.
+    `holds` are the slots with their epochs, empty once parked or cleared; `home` names the slots it was granted last, where
+    a parked lease must return to. `context_seen` says whether the device ever showed a process of the holder. `gave_back` is
+    the kind by which the holder let go of the slots, once it did. `cause` says why it drains, ended or could not give back.
+    `keep_until_ms`: not taken before this, by the user's keep or since nobody could give it back. `orders` and `notices`
+    number what was issued so far.
     """
 
     TABLE: ClassVar[str] = "leases"
@@ -424,7 +432,9 @@ class Queue:
 
 _MINUTE = 60_000
 GENTLE = Policy("gentle", 30 * _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 120 * _MINUTE, 30 * _MINUTE, 3)
-BALANCED = Policy("balanced", 20 * _MINUTE, 3 * _MINUTE, 10 * _MINUTE, 60 * _MINUTE, 30 * _MINUTE, 2)
+BALANCED = Policy(
+    "balanced", 20 * _MINUTE, 3 * _MINUTE, 10 * _MINUTE, 60 * _MINUTE, 30 * _MINUTE, 2
+)
 DEFAULT_POLICIES = (GENTLE, BALANCED)
 DEFAULT_QUEUES = (
     Queue("interactive", Tier.INTERACTIVE, policy="gentle"),
@@ -435,17 +445,25 @@ DEFAULT_QUEUES = (
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """When a node's devices were last seen. Not persisted: after a restart nothing is known until the agent looked again."""
+    """When a node's devices were last seen. Not persisted: after a restart nothing is known until the agent looked again.
+
+    `clear_ms` says when each slot that was clear at the last look was looked at.
+    """
 
     TABLE: ClassVar[str | None] = None
     id: NodeId
     observed_ms: Millis
     problem: Reason | None = None
+    clear_ms: Mapping[SlotId, Millis] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Deadlines of the protocol itself, in ms; rows, not constants, so that tests and sites may shorten them."""
+    """Deadlines of the protocol itself, in ms; rows, not constants, so that tests and sites may shorten them.
+
+    `floor_mib_max`: a slot with more memory in use than this is not empty, whatever was measured before.
+    `job_attempts_max`: so often a job is offered to a runner that does not start it.
+    """
 
     TABLE: ClassVar[str] = "limits"
     id: str = "limits"
@@ -460,10 +478,23 @@ class Limits:
     floor_tolerance_mib: int = 64
     residue_mib_max: int = 1_024
     waiting_max_per_owner: int = 1_000
+    floor_mib_max: int = 1_024
+    job_attempts_max: int = 5
 
 
-Entity = Union[Gpu, Slot, Session, Request, Lease, Job, Policy, Queue, Telemetry, Limits]
-ENTITY_TYPES: tuple[type[Entity], ...] = (Gpu, Slot, Session, Request, Lease, Job, Policy, Queue, Telemetry, Limits)
+Entity = Gpu | Slot | Session | Request | Lease | Job | Policy | Queue | Telemetry | Limits
+ENTITY_TYPES: tuple[type[Entity], ...] = (
+    Gpu,
+    Slot,
+    Session,
+    Request,
+    Lease,
+    Job,
+    Policy,
+    Queue,
+    Telemetry,
+    Limits,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +509,9 @@ class State:
     requests: Mapping[RequestId, Request] = field(default_factory=dict)
     leases: Mapping[LeaseId, Lease] = field(default_factory=dict)
     jobs: Mapping[JobId, Job] = field(default_factory=dict)
-    policies: Mapping[str, Policy] = field(default_factory=lambda: {p.name: p for p in DEFAULT_POLICIES})
+    policies: Mapping[str, Policy] = field(
+        default_factory=lambda: {p.name: p for p in DEFAULT_POLICIES}
+    )
     queues: Mapping[str, Queue] = field(default_factory=lambda: {q.name: q for q in DEFAULT_QUEUES})
     telemetry: Mapping[NodeId, Telemetry] = field(default_factory=dict)
     limits: Limits = Limits()

@@ -1,0 +1,107 @@
+"""Who is on a slot, judged from one look at it.
+
+A slot is clear when nobody is on it but parked holders with the residue that is noted for them, and no more memory is in use
+than on the empty slot. Where processes cannot be told (another pid namespace), memory alone decides, and the reason says so.
+What cannot be known is None: neither clear nor taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from .events import ProcessOnSlot, ProcessOwner, SlotObservation
+from .model import Lease, LeaseState, MiB, Reason, Slot, State
+from .table import live
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`is_clear` None: it could not be told. `reason` says how it was judged, or what is in the way."""
+
+    is_clear: bool | None
+    reason: Reason
+
+
+def look_at(state: State, slot: Slot, seen: SlotObservation, leaving: Lease | None = None) -> Look:
+    """Judge one observation. `leaving` is a lease whose holder may stay with a quiet residue (it is about to be parked)."""
+    residues = (
+        tuple(residues_on(state, slot)) if seen.processes or _is_used(state, slot, seen) else ()
+    )
+    explained = {lease.session_id for lease in residues}
+    allowed_mib = floor_mib(state, slot) + sum(lease.residue_mib for lease in residues)
+    if leaving is not None:
+        explained.add(leaving.session_id)
+        allowed_mib += state.limits.residue_mib_max
+    return _judge(seen, explained, allowed_mib)
+
+
+def residues_on(state: State, slot: Slot) -> Iterator[Lease]:
+    """The leases whose holders left a residue on the slot (parked, or released while parked)."""
+    return (
+        lease
+        for lease in live(state.leases)
+        if lease.residue_mib
+        and lease.state in (LeaseState.PARKED, LeaseState.CLEARED)
+        and slot.id in lease.home
+    )
+
+
+def floor_mib(state: State, slot: Slot) -> int:
+    """How much memory may be in use on the empty slot."""
+    baseline = state.limits.floor_mib_max if slot.baseline_mib is None else slot.baseline_mib
+    return baseline + state.limits.floor_tolerance_mib
+
+
+def has_context(state: State, slot: Slot, lease: Lease, seen: SlotObservation) -> bool:
+    """Whether the lease's holder is on the slot: by its processes, else by memory in use."""
+    if is_mapped(seen):
+        return any(belongs_to(process, lease) for process in seen.processes or ())
+    return _is_used(state, slot, seen)
+
+
+def belongs_to(process: ProcessOnSlot, lease: Lease) -> bool:
+    return process.holder_id is not None and process.holder_id in (lease.session_id, lease.job_id)
+
+
+def is_mapped(seen: SlotObservation) -> bool:
+    """Whether it is known whose each process is."""
+    return seen.processes is not None and not any(
+        process.owned_by is ProcessOwner.UNMAPPED for process in seen.processes
+    )
+
+
+def residue_mib(state: State, slot: Slot, lease: Lease, seen: SlotObservation) -> int:
+    """What the holder of `lease` left on the slot; at least 1 where its process is still listed."""
+    is_listed = any(belongs_to(process, lease) for process in seen.processes or ())
+    others = sum(other.residue_mib for other in residues_on(state, slot) if other.id != lease.id)
+    used = 0 if seen.memory_used_mib is None else seen.memory_used_mib
+    return max(used - (slot.baseline_mib or 0) - others, int(is_listed), 0)
+
+
+def lowest_floor(state: State, slot: Slot, seen: SlotObservation) -> MiB | None:
+    """The slot's baseline after a look at it while free: the least memory seen in use with nobody on it."""
+    used = seen.memory_used_mib
+    if seen.processes or used is None or used > state.limits.floor_mib_max:
+        return slot.baseline_mib
+    return used if slot.baseline_mib is None else MiB(min(used, slot.baseline_mib))
+
+
+def _is_used(state: State, slot: Slot, seen: SlotObservation) -> bool:
+    return seen.memory_used_mib is not None and seen.memory_used_mib > floor_mib(state, slot)
+
+
+def _judge(seen: SlotObservation, explained: Container[object], allowed_mib: int) -> Look:
+    for process in seen.processes or ():
+        if process.owned_by is not ProcessOwner.UNMAPPED and process.holder_id not in explained:
+            return Look(
+                False, Reason.of("process_on_slot", pid=process.pid, whose=process.owned_by.value)
+            )
+    used = seen.memory_used_mib
+    if used is not None and used > allowed_mib:
+        return Look(False, Reason.of("memory_in_use", memory_mib=used, floor_mib=allowed_mib))
+    if is_mapped(seen):
+        return Look(True, Reason.of("seen_clear", judged_by="processes"))
+    if used is not None:
+        return Look(True, Reason.of("seen_clear", judged_by="memory"))
+    return Look(None, Reason.of("not_observable"))

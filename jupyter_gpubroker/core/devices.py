@@ -1,0 +1,212 @@
+"""What the agents see: which devices there are, who is on them, and that they cannot be seen.
+
+Samples that show nothing new change nothing that is kept. A device that is lost keeps its lease: a reader's hiccup must not
+cost anybody the GPU, and its holder is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from . import giveback, idle, requests
+from .clear import belongs_to, look_at, lowest_floor, residues_on
+from .draft import Draft
+from .events import (
+    InventoryReported,
+    NodeUnobserved,
+    SlotObservation,
+    SlotSeen,
+    SlotsObserved,
+)
+from .model import (
+    Gpu,
+    Lease,
+    LeaseState,
+    Millis,
+    NodeId,
+    Reason,
+    Slot,
+    SlotId,
+    SlotState,
+    State,
+    Telemetry,
+)
+from .place import is_lost
+from .table import live
+
+Looks = Mapping[SlotId, SlotObservation]
+_HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
+
+
+def inventory_reported(draft: Draft, event: InventoryReported) -> None:
+    reason = Reason.of("device_reported")
+    gpus = {gpu.id: gpu for gpu in event.gpus}
+    for gpu in [*draft.state.gpus.values()]:
+        if gpu.node_id == event.node_id and gpu.id not in gpus:
+            draft.put(replace(gpu, state="lost"), Reason.of("device_lost", state="lost"))
+    for gpu in event.gpus:
+        draft.put(gpu, reason)
+    seen = {slot.id: slot for slot in event.slots}
+    for slot_seen in event.slots:
+        _slot_reported(draft, event.node_id, slot_seen, gpus[slot_seen.gpu_id])
+    for slot in [*draft.state.slots.values()]:
+        if slot.node_id == event.node_id and slot.id not in seen:
+            _lose(draft, slot, _why_missing(gpus.get(slot.gpu_id)))
+    requests.refuse_unservable(draft)
+
+
+def node_unobserved(draft: Draft, event: NodeUnobserved) -> None:
+    old = draft.state.telemetry.get(event.node_id)
+    seen_ms = Millis(0) if old is None else old.observed_ms
+    draft.put(Telemetry(event.node_id, seen_ms, event.reason), event.reason)
+    for lease in _leases_on(draft.state, event.node_id):
+        if lease.state is LeaseState.ACTIVE:
+            idle.unobserved(draft, lease)
+
+
+def slots_observed(draft: Draft, event: SlotsObserved) -> None:
+    looks = {look.slot_id: look for look in event.slots if look.slot_id in draft.state.slots}
+    unwatched_ms = _unwatched_ms(draft, event.node_id)
+    for lease in _leases_on(draft.state, event.node_id):
+        if lease.state in (LeaseState.DRAINING, LeaseState.QUARANTINED):
+            giveback.observed(draft, lease.id, looks)
+    clear: dict[SlotId, bool] = {}
+    for slot_id, look in looks.items():
+        clear[slot_id] = _slot_observed(draft, draft.state.slots[slot_id], look)
+    _remember(draft, event.node_id, clear)
+    for lease in _leases_on(draft.state, event.node_id):
+        own = [looks[hold.slot_id] for hold in lease.holds if hold.slot_id in looks]
+        if lease.state is LeaseState.ACTIVE and len(own) == len(lease.holds):
+            idle.observed(draft, lease, own, unwatched_ms)
+
+
+# --- inventory ------------------------------------------------------------------------------------------------------------
+
+
+def _slot_reported(draft: Draft, node_id: NodeId, seen: SlotSeen, gpu: Gpu) -> None:
+    old = draft.state.slots.get(seen.id)
+    reason = Reason.of("device_reported")
+    slot = replace(
+        old or Slot(seen.id, seen.gpu_id, node_id, seen.kind, seen.model, seen.memory_mib),
+        gpu_id=seen.gpu_id,
+        node_id=node_id,
+        kind=seen.kind,
+        model=seen.model,
+        memory_mib=seen.memory_mib,
+        profile=seen.profile,
+        index=seen.index,
+        simulated=seen.simulated,
+        since_ms=draft.now if old is None else old.since_ms,
+    )
+    draft.put(slot, reason)
+    if gpu.state != "ok":
+        _lose(draft, slot, Reason.of("device_lost", state=gpu.state))
+    elif is_lost(slot):
+        _find_again(draft, slot)
+
+
+def _lose(draft: Draft, slot: Slot, reason: Reason) -> None:
+    if slot.state is SlotState.QUARANTINED:
+        draft.put(replace(slot, reason=reason), reason)
+    else:
+        draft.move(slot, "device_lost", reason, reason=reason)
+    lease = None if slot.lease_id is None else draft.state.leases[slot.lease_id]
+    if lease is not None and lease.state in _HELD:
+        draft.put(replace(lease, cause=reason), reason)
+
+
+def _find_again(draft: Draft, slot: Slot) -> None:
+    """A holder goes on; a slot without one must be seen clear first."""
+    reason = Reason.of("device_back")
+    lease = None if slot.lease_id is None else draft.state.leases[slot.lease_id]
+    if lease is not None and lease.state in _HELD:
+        draft.move(slot, "device_back", reason, reason=None)
+        draft.put(replace(lease, cause=None), reason)
+    else:
+        draft.put(replace(slot, reason=reason), reason)
+
+
+def _why_missing(gpu: Gpu | None) -> Reason:
+    if gpu is None or gpu.state != "ok":
+        return Reason.of("device_lost", state="lost" if gpu is None else gpu.state)
+    return Reason.of("slot_removed")
+
+
+# --- samples --------------------------------------------------------------------------------------------------------------
+
+
+def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
+    """Whether the slot is clear; a free one that is not is quarantined, one without holder that is again becomes free."""
+    if is_lost(slot):
+        return False
+    look = look_at(draft.state, slot, seen)
+    if slot.state is SlotState.FREE:
+        slot = replace(slot, baseline_mib=lowest_floor(draft.state, slot, seen))
+        draft.put(slot, Reason.of("floor_measured", floor_mib=slot.baseline_mib))
+        # What had no floor yet is judged by the one just found.
+        look = look_at(draft.state, slot, seen)
+        if look.is_clear is False:
+            draft.move(slot, "foreign_use_seen", look.reason, reason=look.reason)
+    elif slot.state is SlotState.QUARANTINED and slot.lease_id is None:
+        if look.is_clear:
+            draft.move(slot, "seen_clear", look.reason, reason=None)
+        elif look.is_clear is False and not _says(slot, look.reason):
+            draft.put(replace(slot, reason=look.reason), look.reason)
+    elif slot.state is SlotState.LEASED:
+        _tell_of_strangers(draft, slot, seen)
+    return look.is_clear is True
+
+
+def _says(slot: Slot, reason: Reason) -> bool:
+    """Whether the slot gives this reason already; numbers that wobble are no news."""
+    return slot.reason is not None and slot.reason.code == reason.code
+
+
+def _tell_of_strangers(draft: Draft, slot: Slot, seen: SlotObservation) -> None:
+    """A process beside the holder's that nobody can explain is told of, for as long as it is there."""
+    assert slot.lease_id is not None
+    lease = draft.state.leases[slot.lease_id]
+    parked = (
+        {other.session_id for other in residues_on(draft.state, slot)} if seen.processes else set()
+    )
+    strangers = [
+        process
+        for process in seen.processes or ()
+        if process.holder_id is not None or process.owned_by.value == "foreign"
+        if not belongs_to(process, lease) and process.holder_id not in parked
+    ]
+    reason = None
+    if strangers:
+        first = min(strangers, key=lambda process: process.pid)
+        reason = Reason.of("process_on_slot", pid=first.pid, whose=first.owned_by.value)
+    draft.put(replace(slot, reason=reason), reason or Reason.of("alone_again"))
+
+
+def _unwatched_ms(draft: Draft, node_id: NodeId) -> int | None:
+    """How long nobody looked before this look; 0 if within the limit, None if nothing is known of before."""
+    old = draft.state.telemetry.get(node_id)
+    if old is None or old.problem is not None:
+        return None
+    gap_ms = draft.now - old.observed_ms
+    return gap_ms if gap_ms > draft.state.limits.fresh_ms else 0
+
+
+def _remember(draft: Draft, node_id: NodeId, clear: Mapping[SlotId, bool]) -> None:
+    old = draft.state.telemetry.get(node_id)
+    clear_ms = {} if old is None else dict(old.clear_ms)
+    for slot_id, is_clear in clear.items():
+        if is_clear:
+            clear_ms[slot_id] = draft.now
+        else:
+            clear_ms.pop(slot_id, None)
+    draft.put(Telemetry(node_id, draft.now, None, clear_ms), Reason.of("observed"))
+
+
+def _leases_on(state: State, node_id: NodeId) -> list[Lease]:
+    """The leases that hold slots of the node."""
+    return [
+        lease
+        for lease in live(state.leases)
+        if any(state.slots[hold.slot_id].node_id == node_id for hold in lease.holds)
+    ]

@@ -1,0 +1,248 @@
+"""Batch jobs: queued, started by their owner's runner, stopped in time, never left without an end.
+
+A job waits by a request of its own and runs under that request's lease. What the runner does not start in time is taken back
+and queued again with its old place. A runner that dies takes its jobs with it: `lost`, once nobody is left on their slots.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+from ..errors import Conflict, NotFound, Refused
+from . import giveback
+from .asking import check_room, check_servable, end, live_session, queue_named
+from .draft import Draft
+from .events import JobCancelled, JobEnded, JobStarted, JobSubmitted
+from .model import (
+    Job,
+    JobId,
+    JobOutcome,
+    JobState,
+    Lease,
+    LeaseId,
+    LeaseState,
+    Millis,
+    Owner,
+    Reason,
+    Request,
+    RequestId,
+    RequestState,
+    SessionKind,
+    State,
+)
+from .table import live
+
+_HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
+
+
+def submitted(draft: Draft, event: JobSubmitted) -> None:
+    state = draft.state
+    existing = state.jobs.get(event.job_id)
+    if existing is not None:
+        _same(existing, event)
+        return
+    runner = live_session(state, event.owner, event.session_id)
+    if runner.kind is not SessionKind.RUNNER:
+        raise Refused(Reason.of("not_a_runner"))
+    queue = queue_named(state, event.queue)
+    check_servable(state, event.spec)
+    check_room(state, event.owner)
+    job = Job(
+        id=event.job_id,
+        number=draft.next_number(),
+        owner=event.owner,
+        name=event.name,
+        session_id=runner.id,
+        spec=event.spec,
+        queue=queue.name,
+        since_ms=draft.now,
+        submitted_ms=draft.now,
+        time_limit_ms=event.time_limit_ms,
+        preemptible=event.preemptible or queue.preemptible,
+    )
+    _queue(draft, job, RequestId(job.id), draft.now, Reason.of("submitted"))
+
+
+def started(draft: Draft, event: JobStarted) -> None:
+    job = _owned(draft.state, event.owner, event.job_id)
+    process: dict[str, Any] = {"pid": event.pid, "start_ticks": event.start_ticks}
+    if job.state is JobState.STARTING:
+        reason = Reason.of("job_started")
+        draft.move(job, "started", reason, started_ms=draft.now, **process)
+        _acknowledge(draft, job)
+    elif job.state is JobState.STOPPING and job.pid is None:
+        draft.put(replace(job, started_ms=draft.now, **process), Reason.of("job_started"))
+        _acknowledge(draft, job)
+    elif job.pid != event.pid or job.state is JobState.QUEUED:
+        raise Conflict(Reason.of("job_not_starting"))
+
+
+def ended(draft: Draft, event: JobEnded) -> None:
+    job = _owned(draft.state, event.owner, event.job_id)
+    if job.state is JobState.ENDED:
+        return
+    if job.state is JobState.QUEUED:
+        raise Conflict(Reason.of("job_not_running"))
+    outcome = _outcome(job, event.exit_status)
+    reason = Reason.of("job_ended", outcome=outcome.value, exit_status=event.exit_status)
+    _end(draft, job, outcome, job.cause or reason, event.exit_status)
+    lease = lease_of(draft.state, job)
+    if lease is not None and lease.state in _HELD:
+        giveback.let_go(draft, lease, reason)
+
+
+def cancelled(draft: Draft, event: JobCancelled) -> None:
+    stop(draft, _owned(draft.state, event.owner, event.job_id), Reason.of("job_cancelled"))
+
+
+def stop(draft: Draft, job: Job, cause: Reason) -> None:
+    """End the job: at once while it waits, else by its runner, with TERM now and KILL after the grace."""
+    if job.state is JobState.QUEUED:
+        _end_request(draft, job, "cancelled", cause)
+        _end(draft, job, JobOutcome.CANCELLED, cause)
+    elif job.state in (JobState.STARTING, JobState.RUNNING):
+        kill_ms = Millis(draft.now + draft.state.limits.job_grace_ms)
+        draft.move(job, "stop_asked", cause, kill_ms=kill_ms, cause=cause)
+
+
+# --- what happens to a job ----------------------------------------------------------------------------------------------
+
+
+def granted(draft: Draft, job_id: JobId, reason: Reason) -> None:
+    draft.move(draft.state.jobs[job_id], "granted", reason)
+
+
+def refused(draft: Draft, job_id: JobId, reason: Reason) -> None:
+    """Its request can never be served, as is known by now."""
+    _end(draft, draft.state.jobs[job_id], JobOutcome.FAILED, reason)
+
+
+def not_started(draft: Draft, lease: Lease) -> None:
+    """The runner did not start the job in time: the slots are taken back, the job is queued again with its old place."""
+    assert lease.job_id is not None
+    job = draft.state.jobs[lease.job_id]
+    reason = Reason.of("not_started", attempt=job.attempt, after_ms=draft.state.limits.ack_ms)
+    giveback.let_go(draft, lease, reason, arc="not_acknowledged")
+    if job.state is not JobState.STARTING:
+        return
+    if job.attempt >= draft.state.limits.job_attempts_max:
+        _end(draft, job, JobOutcome.LOST, Reason.of("runner_silent", attempts=job.attempt))
+        return
+    since_ms = draft.state.requests[RequestId(lease.id)].since_ms
+    job = draft.move(job, "requeued", reason, attempt=job.attempt + 1)
+    _queue(draft, job, _attempt_id(job), since_ms, reason)
+
+
+def runner_gone(draft: Draft, session_id: str, cause: Reason) -> None:
+    for job in live(draft.state.jobs):
+        if job.session_id != session_id:
+            continue
+        if job.state in (JobState.QUEUED, JobState.STARTING):
+            _end_request(draft, job, "holder_gone", cause)
+            _end(draft, job, JobOutcome.LOST, cause)
+        else:
+            draft.put(replace(job, cause=cause), cause)
+
+
+def lose_abandoned(draft: Draft) -> None:
+    """A job that nobody reports on any more is over once its slots are clear."""
+    for job in live(draft.state.jobs):
+        if job.state in (JobState.RUNNING, JobState.STOPPING):
+            lease = lease_of(draft.state, job)
+            if lease is None or lease.state is LeaseState.CLEARED:
+                _end(draft, job, JobOutcome.LOST, job.cause or Reason.of("lease_over"))
+
+
+def limit_ms(state: State, job: Job) -> Millis | None:
+    """When something must happen to the job: its time is over, or the KILL that was due is overdue."""
+    if job.state is JobState.RUNNING and job.time_limit_ms is not None:
+        assert job.started_ms is not None
+        return Millis(job.started_ms + job.time_limit_ms)
+    if job.state is JobState.STOPPING:
+        assert job.kill_ms is not None
+        lease = lease_of(state, job)
+        if lease is not None and lease.state in _HELD:
+            return Millis(job.kill_ms + state.limits.clear_grace_ms)
+    return None
+
+
+def overdue(draft: Draft, job: Job) -> None:
+    """`limit_ms` is reached."""
+    if job.state is JobState.RUNNING:
+        stop(draft, job, Reason.of("job_time_limit", limit_ms=job.time_limit_ms))
+        return
+    lease = lease_of(draft.state, job)
+    assert lease is not None
+    giveback.let_go(draft, lease, Reason.of("job_not_stopped"))
+
+
+def lease_of(state: State, job: Job) -> Lease | None:
+    """The lease of the present attempt, if it was granted."""
+    return None if job.request_id is None else state.leases.get(LeaseId(job.request_id))
+
+
+# --- small things ---------------------------------------------------------------------------------------------------------
+
+
+def _queue(draft: Draft, job: Job, request_id: RequestId, since_ms: Millis, reason: Reason) -> None:
+    draft.put(replace(job, request_id=request_id), reason)
+    request = Request(
+        id=request_id,
+        number=job.number,
+        owner=job.owner,
+        session_id=job.session_id,
+        spec=job.spec,
+        queue=job.queue,
+        job_id=job.id,
+        since_ms=since_ms,
+        preemptible=job.preemptible,
+    )
+    draft.put(request, reason)
+
+
+def _end(
+    draft: Draft, job: Job, outcome: JobOutcome, cause: Reason, exit_status: int | None = None
+) -> None:
+    fields: dict[str, Any] = {"outcome": outcome, "cause": cause, "exit_status": exit_status}
+    draft.move(job, "ended", cause, ended_ms=draft.now, **fields)
+
+
+def _end_request(draft: Draft, job: Job, arc: str, reason: Reason) -> None:
+    request = None if job.request_id is None else draft.state.requests.get(job.request_id)
+    if request is not None and request.state is RequestState.WAITING:
+        end(draft, request, arc, reason)
+
+
+def _acknowledge(draft: Draft, job: Job) -> None:
+    lease = lease_of(draft.state, job)
+    if lease is not None and lease.state is LeaseState.GRANTED:
+        draft.move(lease, "acknowledged", Reason.of("job_started"), deadline_ms=None)
+
+
+def _outcome(job: Job, exit_status: int | None) -> JobOutcome:
+    if exit_status is None:
+        return JobOutcome.LOST
+    if job.state is JobState.STOPPING:
+        is_late = job.cause is not None and job.cause.code == "job_time_limit"
+        return JobOutcome.TIMED_OUT if is_late else JobOutcome.CANCELLED
+    return JobOutcome.FINISHED if exit_status == 0 else JobOutcome.FAILED
+
+
+def _attempt_id(job: Job) -> RequestId:
+    """The id of a later attempt's request: the same in every replay."""
+    return RequestId(hashlib.sha256(f"{job.id}:{job.attempt}".encode()).hexdigest()[:32])
+
+
+def _owned(state: State, owner: Owner, job_id: JobId) -> Job:
+    job = state.jobs.get(job_id)
+    if job is None or job.owner != owner:
+        raise NotFound(Reason.of("no_such_job"))
+    return job
+
+
+def _same(existing: Job, event: JobSubmitted) -> None:
+    before = (existing.owner, existing.name, existing.spec, existing.queue, existing.time_limit_ms)
+    if before != (event.owner, event.name, event.spec, event.queue, event.time_limit_ms):
+        raise Conflict(Reason.of("other_content"))

@@ -1,0 +1,284 @@
+"""A small world around the core for tests: devices, processes and people, all as plain events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jupyter_gpubroker.core.check import transition_violations, violations
+from jupyter_gpubroker.core.decide import Decision, apply, step
+from jupyter_gpubroker.core.effects import Effect
+from jupyter_gpubroker.core.events import (
+    Event,
+    InventoryReported,
+    JobEnded,
+    JobStarted,
+    JobSubmitted,
+    LeaseAcknowledged,
+    LeaseKept,
+    LeaseReleased,
+    NoticeShown,
+    OfferMade,
+    OrderAnswered,
+    ProcessOnSlot,
+    ProcessOwner,
+    RequestMade,
+    SessionEnded,
+    SessionOpened,
+    SessionReported,
+    SlotObservation,
+    SlotSeen,
+    SlotsObserved,
+    Ticked,
+    UnparkRequested,
+)
+from jupyter_gpubroker.core.model import (
+    Activity,
+    GiveBackKind,
+    Gpu,
+    GpuId,
+    Job,
+    JobId,
+    Lease,
+    LeaseId,
+    MiB,
+    Millis,
+    NodeId,
+    Offer,
+    Owner,
+    Reason,
+    Request,
+    RequestId,
+    Session,
+    SessionId,
+    SessionKind,
+    Slot,
+    SlotId,
+    SlotKind,
+    SlotSpec,
+    State,
+)
+
+NODE = NodeId("node")
+SECOND = 1_000
+MINUTE = 60 * SECOND
+GONE = Reason.of("process_gone")
+CONTEXT_MIB = 400
+FLOOR_MIB = 5
+
+
+def whole(number: int, model: str = "NVIDIA H200", memory_mib: int = 143_771) -> SlotSeen:
+    gpu_id = GpuId(f"GPU-{number}")
+    return SlotSeen(SlotId(gpu_id), gpu_id, SlotKind.GPU, model, MiB(memory_mib), None, number)
+
+
+def slice_of(number: int, name: str, profile: str, memory_mib: int) -> SlotSeen:
+    slot_id = SlotId(f"MIG-{number}-{name}")
+    return SlotSeen(
+        slot_id,
+        GpuId(f"GPU-{number}"),
+        SlotKind.MIG,
+        "NVIDIA A100",
+        MiB(memory_mib),
+        profile,
+        number,
+    )
+
+
+def inventory(*slots: SlotSeen, node: NodeId = NODE, **states: str) -> InventoryReported:
+    gpus = {
+        slot.gpu_id: Gpu(
+            slot.gpu_id, node, slot.index, f"0000:{slot.index:02}", slot.model, MiB(143_771),
+            mig_enabled=slot.kind is SlotKind.MIG, state=states.get(slot.gpu_id.replace("-", "_"), "ok"),
+        )
+        for slot in slots
+    }  # fmt: skip
+    return InventoryReported(node, tuple(gpus.values()), slots)
+
+
+@dataclass
+class OnSlot:
+    """What the device would show of one slot."""
+
+    processes: tuple[ProcessOnSlot, ...] | None = ()
+    memory_mib: int | None = FLOOR_MIB
+    busy: bool | None = False
+
+
+@dataclass
+class World:
+    """A state, a clock, and what the devices show. Every step is checked against the invariants."""
+
+    now: Millis = Millis(1_000_000)
+    state: State = field(default_factory=State)
+    shown: dict[str, OnSlot] = field(default_factory=dict)
+    effects: list[Effect] = field(default_factory=list)
+    history: list[tuple[Millis, Event]] = field(default_factory=list)
+
+    def do(self, event: Event) -> Decision:
+        before = self.state
+        decision = step(before, event, self.now)
+        self.history.append((self.now, event))
+        self.state = apply(before, decision.changes)
+        assert violations(self.state) == []
+        assert transition_violations(before, self.state) == []
+        self.effects += decision.effects
+        return decision
+
+    def wait(self, ms: int) -> None:
+        """Let time pass with a look each second, as the agent does."""
+        until = Millis(self.now + ms)
+        while self.now < until:
+            self.now = Millis(min(self.now + SECOND, until))
+            self.do(Ticked())
+            self.look()
+
+    # --- devices ----------------------------------------------------------------------------------------------------------
+
+    def devices(self, *slots: SlotSeen) -> World:
+        self.do(inventory(*slots))
+        for slot in slots:
+            self.shown.setdefault(slot.id, OnSlot())
+        self.look()
+        return self
+
+    def look(self, *slot_ids: str) -> Decision:
+        looks = tuple(
+            SlotObservation(
+                SlotId(slot_id), shown.busy, None,
+                None if shown.memory_mib is None else MiB(shown.memory_mib), shown.processes,
+            )
+            for slot_id, shown in self.shown.items()
+            if not slot_ids or slot_id in slot_ids
+        )  # fmt: skip
+        return self.do(SlotsObserved(NODE, looks))
+
+    def uses(
+        self,
+        holder_id: str,
+        slot_id: str,
+        *,
+        busy: bool | None = True,
+        memory_mib: int = CONTEXT_MIB,
+    ) -> None:
+        is_job = holder_id in self.state.jobs
+        owner = ProcessOwner.JOB if is_job else ProcessOwner.SESSION
+        process = ProcessOnSlot(100, owner, holder_id, 1000, MiB(memory_mib))
+        self.shown[slot_id] = OnSlot((process,), FLOOR_MIB + memory_mib, busy)
+
+    def empties(self, slot_id: str) -> None:
+        self.shown[slot_id] = OnSlot()
+
+    # --- people -----------------------------------------------------------------------------------------------------------
+
+    def session(
+        self, name: str, owner: str = "ada", kind: SessionKind = SessionKind.KERNEL,
+        predecessor: str | None = None, **fields: Any,
+    ) -> SessionId:  # fmt: skip
+        session = Session(
+            SessionId(name), Owner(owner), 1000, kind, name, pid=len(self.state.sessions) + 10,
+            start_ticks=1, boot_id="boot", **fields,
+        )  # fmt: skip
+        self.do(SessionOpened(session, None if predecessor is None else SessionId(predecessor)))
+        return session.id
+
+    def ends(self, session_id: str, reason: Reason = GONE) -> None:
+        self.do(SessionEnded(SessionId(session_id), reason))
+
+    def asks(
+        self, session_id: str, name: str | None = None, spec: SlotSpec | None = None, **fields: Any
+    ) -> LeaseId:
+        owner = self.state.sessions[SessionId(session_id)].owner
+        request_id = RequestId(name or f"{session_id}-lease")
+        self.do(RequestMade(owner, request_id, SessionId(session_id), spec or SlotSpec(), **fields))
+        return LeaseId(request_id)
+
+    def holds(
+        self, name: str, owner: str = "ada", spec: SlotSpec | None = None, **fields: Any
+    ) -> LeaseId:
+        """A kernel that got a lease and applied it; it offers `empty` and stands idle, with a front end open."""
+        self.session(name, owner)
+        self.says(name, Activity.IDLE)
+        self.offers(name, GiveBackKind.EMPTY)
+        lease_id = self.asks(name, spec=spec, **fields)
+        self.applies(lease_id)
+        self.look()
+        return lease_id
+
+    def applies(self, lease_id: str) -> None:
+        self.do(LeaseAcknowledged(self.lease(lease_id).owner, LeaseId(lease_id)))
+
+    def says(self, session_id: str, activity: Activity, front_ends: int = 1) -> None:
+        owner = self.state.sessions[SessionId(session_id)].owner
+        self.do(SessionReported(owner, SessionId(session_id), activity, front_ends))
+
+    def offers(
+        self, session_id: str, *kinds: GiveBackKind, by_server: bool = False,
+        refusals: tuple[tuple[GiveBackKind, Reason], ...] = (),
+    ) -> None:  # fmt: skip
+        owner = self.state.sessions[SessionId(session_id)].owner
+        self.do(OfferMade(owner, SessionId(session_id), Offer(kinds, refusals), by_server))
+
+    def sees_notice(self, lease_id: str) -> None:
+        lease = self.lease(lease_id)
+        assert lease.notice is not None
+        self.do(NoticeShown(lease.owner, lease.id, lease.notice.number))
+
+    def keeps(self, lease_id: str, keep_ms: int | None = None) -> None:
+        self.do(LeaseKept(self.lease(lease_id).owner, LeaseId(lease_id), keep_ms))
+
+    def releases(self, lease_id: str, kind: GiveBackKind | None = None, **fields: Any) -> None:
+        self.do(LeaseReleased(self.lease(lease_id).owner, LeaseId(lease_id), kind, **fields))
+
+    def answers(
+        self, lease_id: str, ok: bool = True, residue_mib: int = 0, reason: Reason | None = None
+    ) -> None:
+        lease = self.lease(lease_id)
+        assert lease.order is not None
+        self.do(
+            OrderAnswered(lease.owner, lease.id, lease.order.number, ok, MiB(residue_mib), reason)
+        )
+
+    def unparks(self, lease_id: str, name: str = "unpark", wait_ms: int | None = None) -> RequestId:
+        self.do(
+            UnparkRequested(self.lease(lease_id).owner, LeaseId(lease_id), RequestId(name), wait_ms)
+        )
+        return RequestId(name)
+
+    def runner(self, owner: str = "ada", name: str | None = None) -> SessionId:
+        return self.session(name or f"{owner}-runner", owner, SessionKind.RUNNER)
+
+    def submits(
+        self, runner_id: str, name: str, spec: SlotSpec | None = None, **fields: Any
+    ) -> JobId:
+        owner = self.state.sessions[SessionId(runner_id)].owner
+        self.do(
+            JobSubmitted(
+                owner, JobId(name), SessionId(runner_id), name, spec or SlotSpec(), **fields
+            )
+        )
+        return JobId(name)
+
+    def job_starts(self, job_id: str, pid: int = 500) -> None:
+        self.do(JobStarted(self.job(job_id).owner, JobId(job_id), pid, 1))
+
+    def job_ends(self, job_id: str, exit_status: int | None = 0) -> None:
+        self.do(JobEnded(self.job(job_id).owner, JobId(job_id), exit_status))
+
+    # --- what there is ----------------------------------------------------------------------------------------------------
+
+    def lease(self, lease_id: str) -> Lease:
+        return self.state.leases[LeaseId(lease_id)]
+
+    def request(self, request_id: str) -> Request:
+        return self.state.requests[RequestId(request_id)]
+
+    def slot(self, slot_id: str) -> Slot:
+        return self.state.slots[SlotId(slot_id)]
+
+    def job(self, job_id: str) -> Job:
+        return self.state.jobs[JobId(job_id)]
+
+    def limits(self, **values: int) -> World:
+        self.state = replace(self.state, limits=replace(self.state.limits, **values))
+        return self
