@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
 import signal
@@ -35,21 +34,27 @@ serve({
 """
 
 
-async def ended(process_id: int) -> None:
-    """Wait until a process is gone, or dead and not yet collected."""
-    stat = Path(f"/proc/{process_id}/stat")
+def is_alive(process_id: int) -> bool:
+    """Not gone, and not dead and only waiting to be collected."""
+    try:
+        text = Path(f"/proc/{process_id}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
 
+
+async def ended(process_id: int) -> None:
     async def look() -> None:
-        while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX":
+        while is_alive(process_id):  # noqa: ASYNC110 - of a process there is no event here
             await asyncio.sleep(0.005)
 
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        await asyncio.wait_for(look(), 10)
+    await asyncio.wait_for(look(), 10)
 
 
 @pytest.fixture
 def folder(folders) -> Path:
-    return folders.runtime / "simulated"
+    path: Path = folders.runtime / "simulated"
+    return path
 
 
 @pytest.fixture
@@ -69,7 +74,8 @@ async def recovered(child: JsonLinesChild) -> str:
         try:
             return await call(child, "echo", "back")
         except ChildUnavailable as error:
-            assert error.problem in ("pausing", "stuck")
+            if error.problem not in ("pausing", "stuck"):
+                raise
             await asyncio.sleep(0.02)
 
 
@@ -122,7 +128,7 @@ async def test_a_call_that_takes_too_long_ends_the_child_and_a_new_one_follows(c
 
 async def test_no_new_child_is_started_while_a_killed_one_does_not_go(child, monkeypatch):
     # The kernel cannot end a process in D state; here nobody tries.
-    monkeypatch.setattr(child, "_send_kill", lambda process: None)
+    monkeypatch.setattr(child, "_send_kill", lambda _process: None)
     await call(child, "echo", 1)
     first = child.pid
     with pytest.raises(ChildUnavailable):
@@ -131,7 +137,7 @@ async def test_no_new_child_is_started_while_a_killed_one_does_not_go(child, mon
         with pytest.raises(ChildUnavailable) as failure:
             await call(child, "echo", 1)
         assert failure.value.problem == "stuck"
-    assert Path(f"/proc/{first}").exists()
+    assert is_alive(first)
     os.kill(first, signal.SIGKILL)
     assert await recovered(child) == '"back"'
     monkeypatch.undo()
@@ -225,7 +231,7 @@ async def test_the_probe_does_not_outlive_its_parent(folder):
     )
     assert parent.stdout is not None
     probe = int(await parent.stdout.readline())
-    assert Path(f"/proc/{probe}").exists()
+    assert is_alive(probe)
     parent.kill()
     await parent.wait()
     await ended(probe)

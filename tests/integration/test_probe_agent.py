@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,13 @@ import pytest
 from jupyter_gpubroker.agent.agent import Agent
 from jupyter_gpubroker.agent.holdings import Holder, Holdings, SlotHolding
 from jupyter_gpubroker.agent.processes import ProcessTable
-from jupyter_gpubroker.core.events import InventoryReported, ProcessOwner, SlotsObserved
+from jupyter_gpubroker.core.events import (
+    InventoryReported,
+    ProcessOwner,
+    SlotObservation,
+    SlotsObserved,
+)
+from jupyter_gpubroker.core.model import NodeId
 from jupyter_gpubroker.devices.choice import Choice
 from jupyter_gpubroker.devices.probe_client import ProbeClient, probe_argv
 
@@ -29,9 +36,12 @@ simulated.burn(600)
 
 async def test_work_is_seen_as_the_holders_and_its_end_at_once(folders):
     folder: Path = folders.runtime / "simulated"
-    holdings, events = Holdings(), asyncio.Queue()
+    holdings = Holdings()
+    events: asyncio.Queue[object] = asyncio.Queue()
     probe = ProbeClient(probe_argv(Choice("1xL4", folder)))
-    agent = Agent("node", probe, holdings=lambda: holdings, emit=events.put_nowait, interval_s=0.05)
+    agent = Agent(
+        NodeId("node"), probe, holdings=lambda: holdings, emit=events.put_nowait, interval_s=0.05
+    )
     agent.start()
     inventory = await asyncio.wait_for(events.get(), 20)
     assert isinstance(inventory, InventoryReported)
@@ -57,15 +67,15 @@ async def test_work_is_seen_as_the_holders_and_its_end_at_once(folders):
     holdings = Holdings((holder,), {slot: SlotHolding(1, "kernel")})
     assert await process.stdout.readline() == b"worked\n"
 
-    async def seen(wanted) -> None:
+    async def seen(wanted: Callable[[SlotObservation], bool]) -> None:
         while True:
             event = await events.get()
             if isinstance(event, SlotsObserved) and wanted(event.slots[0]):
                 return
 
-    def is_its_own(observation, *, busy: bool) -> bool:
+    def is_its_own(observation: SlotObservation, *, busy: bool) -> bool:
         return observation.busy is busy and [
-            (entry.pid, entry.holder_id) for entry in observation.processes
+            (entry.pid, entry.holder_id) for entry in observation.processes or ()
         ] == [(process.pid, "kernel")]
 
     await asyncio.wait_for(seen(lambda one: is_its_own(one, busy=False)), 20)
@@ -77,6 +87,8 @@ async def test_work_is_seen_as_the_holders_and_its_end_at_once(folders):
     while not events.empty():
         events.get_nowait()
     await agent.inspect([slot])
-    (observation,) = events.get_nowait().slots
+    event = events.get_nowait()
+    assert isinstance(event, SlotsObserved)
+    (observation,) = event.slots
     assert (observation.processes, observation.memory_used_mib) == ((), 0)
     await agent.close()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+from collections.abc import Sequence
 
 import pytest
 
 from jupyter_gpubroker.agent.agent import Agent
 from jupyter_gpubroker.agent.holdings import Holder, Holdings, SlotHolding
-from jupyter_gpubroker.agent.processes import ProcessTable
+from jupyter_gpubroker.agent.processes import Process, ProcessTable
 from jupyter_gpubroker.core.events import (
     InventoryReported,
     NodeUnobserved,
@@ -18,8 +20,9 @@ from jupyter_gpubroker.core.events import (
     SlotObservation,
     SlotsObserved,
 )
-from jupyter_gpubroker.core.model import Reason
+from jupyter_gpubroker.core.model import MiB, NodeId, Reason, SlotId
 from jupyter_gpubroker.devices.child import ChildError, ChildUnavailable
+from jupyter_gpubroker.devices.probe_client import ProbeClient
 from jupyter_gpubroker.devices.reader import (
     NO_NVIDIA_DEVICE,
     GpuFound,
@@ -27,28 +30,35 @@ from jupyter_gpubroker.devices.reader import (
     ProcessReading,
     SlotFound,
     SlotReading,
+    Source,
 )
 
 pytestmark = pytest.mark.asyncio
 
+NODE = NodeId("node")
+SLOT = SlotId("GPU-1")
 EMPTY = SlotReading("GPU-1", 500, 0, ())
 
 
-def inventory(*uuids: str, source="simulated", problems=()) -> Inventory:
-    gpus = tuple(
-        GpuFound(
-            uuid, index, f"0:{index}", "NVIDIA L4", 23034, slots=(SlotFound(uuid, "gpu", 23034),)
-        )
-        for index, uuid in enumerate(uuids)
+def inventory(
+    *uuids: str, source: Source = "simulated", problems: tuple[str, ...] = ()
+) -> Inventory:
+    return Inventory(
+        source, "1", tuple(_gpu(index, uuid) for index, uuid in enumerate(uuids)), problems
     )
-    return Inventory(source, "1", gpus, problems)
 
 
-class FakeProbe:
-    """Answers what the test set, or raises it."""
+def _gpu(index: int, uuid: str) -> GpuFound:
+    slot = SlotFound(uuid, "gpu", 23034)
+    return GpuFound(uuid, index, f"0:{index}", "NVIDIA L4", 23034, slots=(slot,))
+
+
+class FakeProbe(ProbeClient):
+    """Answers what the test set, or raises it; no process."""
+
+    pid: int | None = None
 
     def __init__(self) -> None:
-        self.pid: int | None = None
         self.found: Inventory | Exception = inventory("GPU-1")
         self.readings: dict[str, SlotReading] = {"GPU-1": EMPTY}
         self.fails: Exception | None = None
@@ -62,10 +72,10 @@ class FakeProbe:
         self.pid = self.pid or 1
         return self.found
 
-    async def observe(self, slot_uuids):
+    async def observe(self, slot_uuids: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
         if self.fails is not None:
             raise self.fails
-        return tuple(self.readings[slot] for slot in slot_uuids)
+        return tuple(self.readings[slot] for slot in slot_uuids or ())
 
     async def close(self) -> None:
         self.is_closed = True
@@ -77,7 +87,7 @@ class Setup:
         self.events: list[object] = []
         self.held = Holdings()
         self.agent = Agent(
-            "node",
+            NODE,
             self.probe,
             holdings=lambda: self.held,
             emit=self.events.append,
@@ -88,7 +98,7 @@ class Setup:
     async def look(self) -> list[object]:
         """The events of one observation of the first slot."""
         self.events.clear()
-        await self.agent.inspect(["GPU-1"])
+        await self.agent.inspect([SLOT])
         return list(self.events)
 
     async def observed(self) -> SlotObservation:
@@ -110,7 +120,7 @@ async def test_the_inventory_comes_first_and_then_observations_at_every_tick(set
         if len(setup.events) == 4:
             enough.set()
 
-    agent = Agent("node", setup.probe, holdings=Holdings, emit=emit, interval_s=0.001)
+    agent = Agent(NODE, setup.probe, holdings=Holdings, emit=emit, interval_s=0.001)
     agent.start()
     await asyncio.wait_for(enough.wait(), 10)
     await agent.close()
@@ -140,32 +150,33 @@ async def test_a_slot_of_unknown_memory_satisfies_no_demand_for_memory(setup):
 
 async def test_an_empty_slot_is_told_with_its_memory(setup):
     await setup.look()
-    assert await setup.observed() == SlotObservation("GPU-1", False, None, 500, (), 0)
+    assert await setup.observed() == SlotObservation(SLOT, False, None, MiB(500), (), 0)
 
 
 async def test_a_holders_process_is_told_with_its_use(setup):
     await setup.look()
     this = ProcessTable().process(os.getpid())
+    assert this is not None
     kernel = Holder("kernel", ProcessOwner.SESSION, os.getuid(), this.pid, this.start_ticks)
-    setup.held = Holdings((kernel,), {"GPU-1": SlotHolding(1, "kernel")})
+    setup.held = Holdings((kernel,), {SLOT: SlotHolding(1, "kernel")})
     setup.probe.readings["GPU-1"] = SlotReading(
         "GPU-1", 900, 70, (ProcessReading(os.getpid(), "compute", 400, 70),)
     )
     seen = await setup.observed()
     assert seen.busy is True
     assert seen.processes == (
-        ProcessOnSlot(os.getpid(), ProcessOwner.SESSION, "kernel", os.getuid(), 400),
+        ProcessOnSlot(os.getpid(), ProcessOwner.SESSION, "kernel", os.getuid(), MiB(400)),
     )
 
 
 async def test_what_could_not_be_read_stays_unknown(setup):
     await setup.look()
     setup.probe.readings["GPU-1"] = SlotReading("GPU-1", problems=("nvmlX: Timeout",))
-    assert await setup.observed() == SlotObservation("GPU-1", None, None, None, None, None)
+    assert await setup.observed() == SlotObservation(SLOT, None, None, None, None, None)
 
 
 async def test_slots_that_are_not_there_are_not_asked_for(setup):
-    await setup.agent.inspect(["GPU-9"])
+    await setup.agent.inspect([SlotId("GPU-9")])
     assert [type(event) for event in setup.events] == [InventoryReported]
 
 
@@ -173,19 +184,19 @@ async def test_a_probe_that_fails_is_told_once_and_its_return_is_told(setup):
     await setup.look()
     setup.probe.fails = ChildUnavailable("overran", "observe")
     assert await setup.look() == [
-        NodeUnobserved("node", Reason.of("probe_unavailable", problem="overran"))
+        NodeUnobserved(NODE, Reason.of("probe_unavailable", problem="overran"))
     ]
     setup.probe.fails = ChildUnavailable("pausing")
     assert await setup.look() == []
     setup.probe.fails = ChildUnavailable("stuck")
     assert await setup.look() == [
-        NodeUnobserved("node", Reason.of("probe_unavailable", problem="stuck"))
+        NodeUnobserved(NODE, Reason.of("probe_unavailable", problem="stuck"))
     ]
     setup.probe.fails = None
     assert (await setup.observed()).memory_used_mib == 500
     setup.probe.fails = ChildError("ValueError")
     assert await setup.look() == [
-        NodeUnobserved("node", Reason.of("probe_unavailable", problem="failed"))
+        NodeUnobserved(NODE, Reason.of("probe_unavailable", problem="failed"))
     ]
 
 
@@ -205,49 +216,40 @@ async def test_a_device_that_vanished_makes_the_inventory_due(setup):
     )
     await setup.look()
     setup.probe.found = inventory("GPU-2")
-    assert await setup.look() == [
-        InventoryReported("node", *_parts(setup.probe.found)),
-    ]
-
-
-def _parts(found: Inventory):
-    from jupyter_gpubroker.agent.agent import inventory_reported
-
-    reported = inventory_reported("node", found)
-    return reported.gpus, reported.slots
+    (event,) = await setup.look()
+    assert isinstance(event, InventoryReported)
+    assert [slot.id for slot in event.slots] == ["GPU-2"]
 
 
 async def test_a_broken_driver_is_unobserved_and_not_an_empty_node(setup):
     setup.probe.found = inventory(source="nvml", problems=("nvmlInit: DriverNotLoaded",))
     assert await setup.look() == [
-        NodeUnobserved("node", Reason.of("driver_unavailable", error="nvmlInit: DriverNotLoaded"))
+        NodeUnobserved(NODE, Reason.of("driver_unavailable", error="nvmlInit: DriverNotLoaded"))
     ]
 
 
 async def test_a_node_without_gpus_is_an_empty_inventory(setup):
     setup.probe.found = inventory(source="nvml", problems=(NO_NVIDIA_DEVICE,))
-    assert await setup.look() == [InventoryReported("node", (), ())]
+    assert await setup.look() == [InventoryReported(NODE, (), ())]
 
 
 async def test_an_older_epoch_than_seen_leaves_the_slot_unobserved(setup):
     await setup.look()
-    setup.held = Holdings((), {"GPU-1": SlotHolding(5, "kernel")})
+    setup.held = Holdings((), {SLOT: SlotHolding(5, "kernel")})
     await setup.look()
-    setup.held = Holdings((), {"GPU-1": SlotHolding(4, "ancient")})
-    assert await setup.look() == [SlotsObserved("node", ())]
-    setup.held = Holdings((), {"GPU-1": SlotHolding(6, "next")})
+    setup.held = Holdings((), {SLOT: SlotHolding(4, "ancient")})
+    assert await setup.look() == [SlotsObserved(NODE, ())]
+    setup.held = Holdings((), {SLOT: SlotHolding(6, "next")})
     assert (await setup.observed()).slot_id == "GPU-1"
 
 
 async def test_processes_are_unknown_while_proc_hangs(monkeypatch):
-    import threading
-
     release = threading.Event()
 
     class HangingTable(ProcessTable):
-        def process(self, pid: int):
+        def process(self, pid: int) -> Process | None:
             release.wait()
-            return None
+            return super().process(pid)
 
     monkeypatch.setattr("jupyter_gpubroker.agent.agent.PROC_DEADLINE_S", 0.01)
     setup = Setup(HangingTable())
@@ -255,5 +257,6 @@ async def test_processes_are_unknown_while_proc_hangs(monkeypatch):
         "GPU-1", 900, 70, (ProcessReading(1, "compute", 400, 70),)
     )
     _, event = await setup.look()
-    assert event.slots == (SlotObservation("GPU-1", None, None, 900, None, 70),)
+    assert isinstance(event, SlotsObserved)
+    assert event.slots == (SlotObservation(SLOT, None, None, MiB(900), None, 70),)
     release.set()

@@ -12,12 +12,14 @@ from jupyter_gpubroker.agent.attribution import Attribution
 from jupyter_gpubroker.agent.holdings import Holder
 from jupyter_gpubroker.agent.processes import ProcessTable
 from jupyter_gpubroker.core.events import ProcessOnSlot, ProcessOwner
+from jupyter_gpubroker.core.model import MiB
 from jupyter_gpubroker.devices.reader import ProcessReading
 
 KERNEL = Holder("kernel", ProcessOwner.SESSION, uid=1000, pid=10, start_ticks=100)
 RUNNER = Holder("runner", ProcessOwner.SESSION, uid=1000, pid=20, start_ticks=100)
 JOB = Holder("job", ProcessOwner.JOB, uid=1000, pid=30, start_ticks=100)
 HOLDERS = (KERNEL, RUNNER, JOB)
+USED = MiB(400)
 
 
 @pytest.fixture
@@ -39,18 +41,18 @@ def test_the_holders_own_process_is_its(table, proc, owner_of):
     found = Attribution(table, HOLDERS, True).on_slot(
         [ProcessReading(10, "compute", 400)], frozenset({"kernel"})
     )
-    assert found == (ProcessOnSlot(10, ProcessOwner.SESSION, "kernel", 1000, 400),)
+    assert found == (ProcessOnSlot(10, ProcessOwner.SESSION, "kernel", 1000, USED),)
 
 
 def test_a_grandchild_is_the_holders(proc, owner_of):
     proc.process(50, parent=10)
     proc.process(99, parent=50)
-    assert owner_of("kernel") == ProcessOnSlot(99, ProcessOwner.SESSION, "kernel", 1000, 400)
+    assert owner_of("kernel") == ProcessOnSlot(99, ProcessOwner.SESSION, "kernel", 1000, USED)
 
 
 def test_the_nearest_holder_counts(proc, owner_of):
     proc.process(99, parent=30)
-    assert owner_of("job", "runner") == ProcessOnSlot(99, ProcessOwner.JOB, "job", 1000, 400)
+    assert owner_of("job", "runner") == ProcessOnSlot(99, ProcessOwner.JOB, "job", 1000, USED)
 
 
 def test_a_kernel_started_inside_a_job_works_on_the_jobs_slot(proc, table):
@@ -106,7 +108,7 @@ def test_of_two_marks_the_one_that_holds_the_slot_counts(proc, owner_of):
 
 def test_a_mark_of_another_users_process_does_not_count(proc, owner_of):
     proc.process(99, parent=1, uid=1001, marks={"GPUBROKER_SESSION": "kernel"})
-    assert owner_of("kernel") == ProcessOnSlot(99, ProcessOwner.FOREIGN, None, 1001, 400)
+    assert owner_of("kernel") == ProcessOnSlot(99, ProcessOwner.FOREIGN, None, 1001, USED)
 
 
 def test_who_left_before_we_looked_is_not_there(owner_of):
@@ -119,7 +121,7 @@ def test_a_zombie_is_not_there(proc, owner_of):
 
 
 def test_a_pid_of_the_host_means_nothing_in_a_container(proc, owner_of):
-    unmapped = ProcessOnSlot(99, ProcessOwner.UNMAPPED, memory_mib=400)
+    unmapped = ProcessOnSlot(99, ProcessOwner.UNMAPPED, memory_mib=USED)
     assert owner_of("kernel", pids_are_ours=False) == unmapped
     proc.process(99, parent=10)  # a process of the container that happens to have the number
     assert owner_of("kernel", pids_are_ours=False) == unmapped

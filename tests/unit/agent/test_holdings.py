@@ -2,57 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jupyter_gpubroker.agent.holdings import Holder, SlotHolding, holdings
 from jupyter_gpubroker.core.events import ProcessOwner
 from jupyter_gpubroker.core.model import (
     Hold,
     Job,
+    JobId,
     JobState,
     Lease,
+    LeaseId,
     LeaseState,
+    Owner,
     Session,
+    SessionId,
     SessionKind,
     SessionState,
+    SlotId,
     SlotSpec,
     State,
 )
 
 BOOT = "boot-1"
+ANA = Owner("ana")
+SLOT = SlotId("GPU-1")
 SPEC = SlotSpec()
 
 
-def session(session_id, *, pid=10, boot_id=BOOT, state=SessionState.LIVE):
+def session(
+    session_id: str, *, boot_id: str = BOOT, state: SessionState = SessionState.LIVE
+) -> Session:
     return Session(
-        id=session_id,
-        owner="ana",
+        id=SessionId(session_id),
+        owner=ANA,
         uid=1000,
         kind=SessionKind.KERNEL,
         name="n",
-        pid=pid,
+        pid=10,
         start_ticks=100,
         boot_id=boot_id,
         state=state,
     )
 
 
-def lease(session_id, *, job_id=None, state=LeaseState.ACTIVE, slot="GPU-1"):
+def lease(
+    session_id: str, *, job_id: str | None = None, state: LeaseState = LeaseState.ACTIVE
+) -> Lease:
     return Lease(
-        id=f"lease-{session_id}",
-        owner="ana",
-        session_id=session_id,
+        id=LeaseId(f"lease-{session_id}"),
+        owner=ANA,
+        session_id=SessionId(session_id),
         queue="interactive",
-        holds=(Hold(slot, 3),),
+        holds=(Hold(SLOT, 3),),
         spec=SPEC,
-        job_id=job_id,
+        job_id=None if job_id is None else JobId(job_id),
         state=state,
     )
 
 
-def job(job_id, runner_id, *, pid=30, state=JobState.RUNNING):
-    return Job(job_id, 1, "ana", "j", runner_id, SPEC, "batch", state, pid=pid, start_ticks=100)
+def job(
+    job_id: str, runner_id: str, *, pid: int | None = 30, state: JobState = JobState.RUNNING
+) -> Job:
+    return Job(
+        id=JobId(job_id),
+        number=1,
+        owner=ANA,
+        name="j",
+        session_id=SessionId(runner_id),
+        spec=SPEC,
+        queue="batch",
+        state=state,
+        pid=pid,
+        start_ticks=100,
+    )
 
 
-def state(sessions=(), leases=(), jobs=()):
+def state(
+    sessions: Sequence[Session] = (), leases: Sequence[Lease] = (), jobs: Sequence[Job] = ()
+) -> State:
     return State(
         sessions={entry.id: entry for entry in sessions},
         leases={entry.id: entry for entry in leases},
@@ -68,8 +96,8 @@ def test_a_live_session_may_hold_with_or_without_a_lease():
 
 def test_a_lease_names_its_holder_and_epoch_by_slot():
     found = holdings(state([session("kernel")], [lease("kernel")]), BOOT)
-    assert found.slots == {"GPU-1": SlotHolding(3, "kernel")}
-    assert found.slots["GPU-1"].holder_ids == {"kernel"}
+    assert found.slots == {SLOT: SlotHolding(3, "kernel")}
+    assert found.slots[SLOT].holder_ids == {"kernel"}
 
 
 def test_a_jobs_slot_is_the_jobs_and_its_runners():
@@ -77,8 +105,8 @@ def test_a_jobs_slot_is_the_jobs_and_its_runners():
         state([session("runner")], [lease("runner", job_id="job")], [job("job", "runner")]), BOOT
     )
     assert [holder.id for holder in found.holders] == ["runner", "job"]
-    assert found.slots["GPU-1"].worker_id == "job"
-    assert found.slots["GPU-1"].holder_ids == {"job", "runner"}
+    assert found.slots[SLOT].worker_id == "job"
+    assert found.slots[SLOT].holder_ids == {"job", "runner"}
 
 
 def test_an_ended_session_is_known_until_its_lease_is_cleared():

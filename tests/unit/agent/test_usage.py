@@ -12,7 +12,12 @@ OURS, OTHER = 1, 2
 HELD = frozenset({"kernel"})
 
 
-def answer(device, *processes, holder_ids=HELD, listed=True):
+def answer(
+    device: int | None,
+    *processes: tuple[int, int | None],
+    holder_ids: frozenset[str] = HELD,
+    listed: bool = True,
+) -> bool | None:
     """`processes` are (pid, own percentage)."""
     readings = tuple(ProcessReading(pid, "compute", None, percent) for pid, percent in processes)
     reading = SlotReading("GPU-1", 0, device, readings if listed else None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -45,45 +46,38 @@ class Bindings:
     """`cuda.bindings.driver` with one process, whose calls answer (result, values...) as the real one's do."""
 
     CUresult = Result
+    CUcheckpointLockArgs = SimpleNamespace
 
     def __init__(self) -> None:
         self.state = State.CU_PROCESS_STATE_RUNNING
         self.init = Result.CUDA_SUCCESS
         self.fails: dict[str, Result] = {}
-        self.timeout_ms = None
-        self.CUcheckpointLockArgs = SimpleNamespace
+        self.timeout_ms: int | None = None
+        self.cuInit = lambda _flags: (self.init,)
+        self.cuCheckpointProcessGetState = lambda _pid: (Result.CUDA_SUCCESS, self.state)
+        self.cuCheckpointProcessLock = self._call("lock", State.CU_PROCESS_STATE_LOCKED)
+        self.cuCheckpointProcessCheckpoint = self._call(
+            "checkpoint", State.CU_PROCESS_STATE_CHECKPOINTED
+        )
+        self.cuCheckpointProcessRestore = self._call("restore", State.CU_PROCESS_STATE_LOCKED)
+        self.cuCheckpointProcessUnlock = self._call("unlock", State.CU_PROCESS_STATE_RUNNING)
 
-    def cuInit(self, flags: int):
-        return (self.init,)
+    def _call(self, name: str, state: State) -> Callable[[int, Any], tuple[Result]]:
+        def call(_pid: int, arguments: Any) -> tuple[Result]:
+            self.timeout_ms = getattr(arguments, "timeoutMs", self.timeout_ms)
+            if name in self.fails:
+                return (self.fails[name],)
+            self.state = state
+            return (Result.CUDA_SUCCESS,)
 
-    def cuCheckpointProcessGetState(self, pid: int):
-        return (Result.CUDA_SUCCESS, self.state)
-
-    def cuCheckpointProcessLock(self, pid: int, arguments):
-        self.timeout_ms = arguments.timeoutMs
-        return self._to("lock", State.CU_PROCESS_STATE_LOCKED)
-
-    def cuCheckpointProcessCheckpoint(self, pid: int, arguments):
-        return self._to("checkpoint", State.CU_PROCESS_STATE_CHECKPOINTED)
-
-    def cuCheckpointProcessRestore(self, pid: int, arguments):
-        return self._to("restore", State.CU_PROCESS_STATE_LOCKED)
-
-    def cuCheckpointProcessUnlock(self, pid: int, arguments):
-        return self._to("unlock", State.CU_PROCESS_STATE_RUNNING)
-
-    def _to(self, call: str, state: State):
-        if call in self.fails:
-            return (self.fails[call],)
-        self.state = state
-        return (Result.CUDA_SUCCESS,)
+        return call
 
 
 class OneGpu:
     """A reader of one H200 on which the process has 1000 MiB."""
 
     def __init__(self) -> None:
-        self.driver_version = "580.95.05"
+        self.driver_version: str | None = "580.95.05"
         self.processes: tuple[ProcessReading, ...] = (ProcessReading(PID, "compute", 1000),)
         self.used_mib: int | None = 1500
 
@@ -92,7 +86,7 @@ class OneGpu:
         gpu = GpuFound(SLOT, 0, "", "NVIDIA H200", 143771, slots=(slot,))
         return Inventory("nvml", self.driver_version, (gpu,))
 
-    def observe(self, slot_uuids: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
+    def observe(self, _slots: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
         return (SlotReading(SLOT, self.used_mib, None, self.processes),)
 
     def close(self) -> None: ...
@@ -125,11 +119,11 @@ def verified(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def driver(bindings, gpu, proc, verified):
+def driver(bindings, gpu, proc, verified) -> CudaCheckpointDriver:
     return CudaCheckpointDriver(verified, load=lambda: bindings, reader=gpu, proc=proc)
 
 
-def can(driver) -> list[str]:
+def can(driver: CudaCheckpointDriver) -> list[str]:
     checkpointer = Checkpointer(driver, host=lambda _: HostMemory(1 << 20))
     return [refusal.code for refusal in checkpointer.can(PID, SLOT)]
 
@@ -203,7 +197,7 @@ def test_another_processs_context_is_no_refusal(driver, gpu, proc):
 
 
 def test_missing_bindings_are_named():
-    def load():
+    def load() -> None:
         raise DriverError("bindings_missing")
 
     driver = CudaCheckpointDriver(None, load=load)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import pytest
 
 from jupyter_gpubroker.devices.checkpoint import Checkpointer
-from jupyter_gpubroker.devices.checkpoint_driver import DriverError, HostMemory, LockTimeout
+from jupyter_gpubroker.devices.checkpoint_driver import (
+    DriverError,
+    HostMemory,
+    LockTimeout,
+    Refusal,
+)
 from jupyter_gpubroker.devices.checkpoint_simulated import SimulatedCheckpointDriver
+from jupyter_gpubroker.devices.simulated import SimulatedReader
 
 ROOMY = HostMemory(available_mib=1 << 20)
 
 
-def used_mib(reader, slot):
+def used_mib(reader: SimulatedReader, slot: str) -> int | None:
     (reading,) = reader.observe([slot])
     return reading.memory_used_mib
 
 
-def codes(refusals):
+def codes(refusals: Iterable[Refusal]) -> list[str]:
     return [refusal.code for refusal in refusals]
 
 

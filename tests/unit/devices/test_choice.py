@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jupyter_gpubroker.devices.choice import Choice, choose, nvidia_present
 from jupyter_gpubroker.devices.simulated_spec import SpecError
 
 
-def touch(path, text=""):
+def touch(path: Path, text: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from jupyter_gpubroker.devices.host_memory import host_memory
 GIB = 1 << 30
 
 
-def write(path, text):
+def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -24,7 +25,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def group(root, path, limit, used, cache):
+def group(root: Path, path: str, limit: int | str, used: int, cache: int) -> None:
     write(root / "sys/fs/cgroup" / path / "memory.max", f"{limit}\n")
     write(root / "sys/fs/cgroup" / path / "memory.current", f"{used}\n")
     write(root / "sys/fs/cgroup" / path / "memory.stat", f"anon 5\ninactive_file {cache}\n")

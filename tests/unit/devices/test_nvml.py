@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pynvml
+import pynvml  # noqa: TID251 - its traps are what is tested
 import pytest
 
 from jupyter_gpubroker.devices import nvml
@@ -33,14 +33,14 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def library(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ctypes.CDLL]:
+def library(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
     """The stub, loaded afresh, in the place of NVIDIA's."""
     copy = tmp_path / stub.name
     shutil.copy(stub, copy)
     loaded = ctypes.CDLL(str(copy))
     monkeypatch.setattr(pynvml, "nvmlLib", loaded)
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-    yield loaded
+    return loaded
 
 
 @pytest.fixture

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 from jupyter_gpubroker.devices.reader import Inventory, SlotReading
 from jupyter_gpubroker.devices.simulated import SimulatedReader
 
 
-def one(reader, slot) -> SlotReading:
+def one(reader: SimulatedReader, slot: str) -> SlotReading:
     (reading,) = reader.observe([slot])
     return reading
 
@@ -57,7 +59,7 @@ def test_a_context_is_listed_with_its_memory_until_the_process_ends(reader, slot
     worker.run("simulated.initialize()")
     reading = one(reader, slots[0])
     assert reading.memory_used_mib == 400
-    assert [(process.pid, process.memory_mib) for process in reading.processes] == [
+    assert [(process.pid, process.memory_mib) for process in reading.processes or ()] == [
         (worker.pid, 400)
     ]
     worker.run("simulated.burn(0, 1000)")
@@ -72,20 +74,19 @@ def test_a_killed_process_that_nobody_collected_holds_nothing(reader, slots, sta
     worker.run("simulated.initialize()")
     worker.process.send_signal(9)
     # Dead and still a child of this process: a zombie.
-    import os
-
     os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
     assert one(reader, slots[0]).processes == ()
 
 
-def test_work_is_seen_in_the_window_in_which_it_ran(reader, slots, start_worker, until):
+def test_work_is_seen_in_the_window_in_which_it_ran(reader, slots, start_worker):
     worker = start_worker(slots[0])
     worker.run("simulated.initialize()")
     one(reader, slots[0])
     worker.run("simulated.burn(0.05)")
     reading = one(reader, slots[0])
-    assert reading.utilisation_percent > 0
-    assert reading.processes[0].utilisation_percent == reading.utilisation_percent
+    assert 0 < (reading.utilisation_percent or 0) <= 100
+    own = [process.utilisation_percent for process in reading.processes or ()]
+    assert own == [reading.utilisation_percent]
     assert one(reader, slots[0]).utilisation_percent == 0
 
 
@@ -110,7 +111,7 @@ def test_an_instance_has_memory_and_processes_but_no_utilisation(reader, slots, 
     reading = one(reader, slots[2])
     assert reading.utilisation_percent is None
     assert reading.memory_used_mib == 400
-    assert [(process.pid, process.utilisation_percent) for process in reading.processes] == [
+    assert [(process.pid, process.utilisation_percent) for process in reading.processes or ()] == [
         (worker.pid, None)
     ]
 
