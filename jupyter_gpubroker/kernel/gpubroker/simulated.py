@@ -11,7 +11,6 @@ The devices are a folder (`GPUBROKER_SIMULATED_STATE`, else `simulated` beside t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import itertools
 import json
@@ -21,14 +20,14 @@ import time
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from . import simulated_files as files
+
 CONTEXT_MIB = 400
 COPY_MIB_PER_S = 20_000
-TICK_S = 0.01
 
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _lock = (
     threading.RLock()
-)  # guards everything below; never held while waiting for another process' device work
+)  # guards all below; not held while waiting for another process' device work
 
 
 class SimulatedCudaError(RuntimeError):
@@ -71,7 +70,7 @@ def burn(seconds: float, memory_mib: int = 0, device: int = 0) -> None:
             left = end - time.monotonic()
             if left <= 0:
                 return
-            time.sleep(min(TICK_S, left))
+            time.sleep(min(files.TICK_S, left))
 
 
 def allocate(mib: int, device: int = 0) -> Buffer:
@@ -214,6 +213,8 @@ class _Process:
     def __init__(self) -> None:
         self.pid = None  # type: Optional[int]
         self.folder = ""
+        self.gate = None  # type: Optional[files.Gate]
+        self._making = threading.Lock()
         self.visible = []  # type: List[Tuple[str, int]]
         self.contexts = {}  # type: Dict[str, _Context]
         self.buffers = weakref.WeakSet()  # type: weakref.WeakSet[Buffer]
@@ -238,30 +239,30 @@ class _Process:
             if not 0 <= device < len(visible):
                 raise SimulatedCudaError(f"invalid device ordinal {device}: {len(visible)} visible")
             uuid, memory_mib = visible[device]
-            known = self.contexts.get(uuid)
-            gate = (
-                next(iter(self.contexts.values())).gate
-                if self.contexts
-                else _Gate(self.folder, _own_name())
-            )
-        # Outside the lock: making a context waits while the process is suspended.
-        if known is None:
-            made = _Context(self.folder, uuid, memory_mib, gate)
-            made.reserve(CONTEXT_MIB)
-            with _lock:
-                known = self.contexts.setdefault(uuid, made)
-        return known
+            assert self.gate is not None
+        with (
+            self._making
+        ):  # a lock of its own: making a context waits while the process is suspended
+            if uuid not in self.contexts:
+                made = _Context(self.folder, uuid, memory_mib, self.gate)
+                made.reserve(CONTEXT_MIB)
+                self.contexts[uuid] = made
+            return self.contexts[uuid]
 
     def _initialise(self) -> None:
-        self.folder = _state_folder()
-        gpus = _read_devices(self.folder)
+        try:
+            self.folder = files.state_folder()
+            gpus = files.read_devices(self.folder)
+        except files.NoState as error:
+            raise NoDriverError(f"no simulated GPUs: {error}") from None
         self.pid = os.getpid()
-        self.visible = _visible(gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        self.visible = files.visible(gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
         if not self.visible:
             self.poison = NoDeviceError(
                 "no CUDA-capable device is detected (CUDA_VISIBLE_DEVICES shows none)"
             )
             raise self.poison
+        self.gate = files.Gate(self.folder, files.own_name())
 
     def check(self) -> None:
         """Raise what this process is lost to, if it is."""
@@ -277,58 +278,16 @@ class _Process:
         raise type(self.poison)(str(self.poison))
 
 
-class _Gate:
-    """Keeps the checkpoint driver out while a device call runs, and device calls out while the process is suspended.
-
-    A record lock does it: it is not inherited by forked children and ends with the process.
-    """
-
-    def __init__(self, folder: str, name: str) -> None:
-        os.makedirs(os.path.join(folder, "processes"), mode=0o700, exist_ok=True)
-        path = os.path.join(folder, "processes", name)
-        self._fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        self._state_path = path + ".state"
-        self._inside = 0
-
-    @contextlib.contextmanager
-    def passed(self) -> Iterator[None]:
-        while not self._enter():
-            time.sleep(TICK_S)
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def _enter(self) -> bool:
-        with _lock:
-            if self._inside == 0:
-                try:
-                    fcntl.lockf(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except OSError:
-                    return False
-                if os.path.exists(self._state_path):
-                    fcntl.lockf(self._fd, fcntl.LOCK_UN)
-                    return False
-            self._inside += 1
-            return True
-
-    def _leave(self) -> None:
-        with _lock:
-            self._inside -= 1
-            if self._inside == 0:
-                fcntl.lockf(self._fd, fcntl.LOCK_UN)
-
-
 class _Context:
     """This process' context on one slot, and its file. The file is away while the process is checkpointed."""
 
-    def __init__(self, folder: str, slot: str, slot_mib: int, gate: _Gate) -> None:
+    def __init__(self, folder: str, slot: str, slot_mib: int, gate: files.Gate) -> None:
         self.gate = gate
         self._folder = os.path.join(folder, slot)
         self._slot_mib = slot_mib
         self._launches = 0
         self._paused = False
-        pid, ticks = _own_identity()
+        pid, ticks = files.own_identity()
         self._path = os.path.join(self._folder, f"{pid}-{ticks}.json")
         self._record = {
             "pid": pid,
@@ -336,14 +295,14 @@ class _Context:
             "memory_mib": 0,
             "busy_ms": 0,
             "busy_since_ms": None,
-            "created_ms": _now_ms(),
+            "created_ms": files.now_ms(),
             "uvm": False,
             "nccl": False,
         }  # type: Dict[str, Any]
 
     def reserve(self, mib: int) -> None:
-        with self.gate.passed(), _lock, _slot_locked(self._folder):
-            free_mib = self._slot_mib - _used_mib(self._folder)
+        with self.gate.passed(), _lock, files.slot_locked(self._folder):
+            free_mib = self._slot_mib - files.used_mib(self._folder)
             if mib > free_mib:
                 raise OutOfMemoryError(
                     f"CUDA out of memory: {mib} MiB wanted, {free_mib} of {self._slot_mib} MiB free"
@@ -352,7 +311,7 @@ class _Context:
 
     def release(self, mib: int) -> None:
         if self._record["pid"] == os.getpid():
-            with self.gate.passed(), _lock, _slot_locked(self._folder):
+            with self.gate.passed(), _lock, files.slot_locked(self._folder):
                 self._change(memory_mib=self._record["memory_mib"] - mib)
 
     @contextlib.contextmanager
@@ -379,7 +338,7 @@ class _Context:
                     raise _process.poison
                 self._launches += 1
                 if self._launches == 1:
-                    self._change(busy_since_ms=_now_ms())
+                    self._change(busy_since_ms=files.now_ms())
             try:
                 yield
             finally:
@@ -387,7 +346,7 @@ class _Context:
                     self._launches -= 1
                     if self._launches == 0:
                         busy_ms = (
-                            self._record["busy_ms"] + _now_ms() - self._record["busy_since_ms"]
+                            self._record["busy_ms"] + files.now_ms() - self._record["busy_since_ms"]
                         )
                         self._change(busy_ms=busy_ms, busy_since_ms=None)
 
@@ -437,123 +396,9 @@ class _Context:
         os.replace(temporary, self._path)
 
 
-_process = _Process()
-
-
-# --- leaf functions --------------------------------------------------------------------------------------------------------
-
-
-def _state_folder() -> str:
-    folder = os.environ.get("GPUBROKER_SIMULATED_STATE")
-    if folder:
-        return folder
-    url = os.environ.get("GPUBROKER_URL", "")
-    if url.startswith("unix://"):
-        return os.path.join(os.path.dirname(url[len("unix://") :]), "simulated")
-    raise NoDriverError(
-        "no simulated GPUs: neither GPUBROKER_SIMULATED_STATE nor a GPUBROKER_URL with a socket is set"
-    )
-
-
-def _read_devices(folder: str) -> List[Dict[str, Any]]:
-    path = os.path.join(folder, "devices.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            gpus = json.load(file)["gpus"]  # type: List[Dict[str, Any]]
-    except OSError as error:
-        raise NoDriverError(
-            f"no simulated GPUs: {path} cannot be read ({error.strerror})"
-        ) from None
-    return gpus
-
-
-def _visible(gpus: List[Dict[str, Any]], variable: Optional[str]) -> List[Tuple[str, int]]:
-    """Slots as CUDA enumerates them: up to the first entry that names none, and never more than one MIG instance."""
-    whole = [gpu["slots"][0] for gpu in gpus if not gpu["mig_enabled"]]
-    if variable is None:
-        first_mig = [slot for gpu in gpus if gpu["mig_enabled"] for slot in gpu["slots"]][:1]
-        return [(slot["uuid"], slot["memory_mib"]) for slot in whole or first_mig]
-    chosen = []  # type: List[Dict[str, Any]]
-    for entry in variable.split(","):
-        slot = _named(gpus, entry.strip())
-        if slot is None or slot in chosen:
-            break
-        if chosen and "mig" in (slot["kind"], chosen[0]["kind"]):
-            break
-        chosen.append(slot)
-    return [(slot["uuid"], slot["memory_mib"]) for slot in chosen]
-
-
-def _named(gpus: List[Dict[str, Any]], entry: str) -> Optional[Dict[str, Any]]:
-    """The slot of an index, a UUID or a prefix of exactly one UUID. A GPU split by MIG stands for its first instance."""
-    if entry.isdigit():
-        matches = [gpu["slots"] for gpu in gpus if gpu["index"] == int(entry)]
-    elif entry.startswith(("GPU-", "MIG-")):
-        matches = [gpu["slots"] for gpu in gpus if gpu["uuid"].startswith(entry)]
-        matches += [
-            [slot]
-            for gpu in gpus
-            for slot in gpu["slots"]
-            if slot["kind"] == "mig" and slot["uuid"].startswith(entry)
-        ]
-    else:
-        matches = []
-    if len(matches) != 1 or not matches[0]:
-        return None
-    return matches[0][0]  # type: ignore[no-any-return]
-
-
-@contextlib.contextmanager
-def _slot_locked(folder: str) -> Iterator[None]:
-    fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-def _used_mib(folder: str) -> int:
-    """Memory of all contexts of living processes on the slot."""
-    used_mib = 0
-    for name in os.listdir(folder):
-        if not name.endswith(".json"):
-            continue
-        with contextlib.suppress(FileNotFoundError), open(
-            os.path.join(folder, name), encoding="utf-8"
-        ) as file:
-            record = json.load(file)
-            if _start_ticks(record["pid"]) == record["start_ticks"]:
-                used_mib += record["memory_mib"]
-    return used_mib
-
-
-def _start_ticks(pid: int) -> Optional[int]:
-    """When a process started (field 22 of its stat), or None if it is gone or a zombie, which holds no device any more."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
-def _own_identity() -> Tuple[int, int]:
-    pid = os.getpid()
-    ticks = _start_ticks(pid)
-    assert ticks is not None
-    return pid, ticks
-
-
-def _own_name() -> str:
-    pid, ticks = _own_identity()
-    return f"{pid}-{ticks}"
-
-
-def _now_ms() -> int:
-    return int(time.clock_gettime(_CLOCK) * 1000)
-
-
 def _copy(mib: int) -> None:
     """Take the time that moving this much between device and host takes."""
     time.sleep(mib / COPY_MIB_PER_S)
+
+
+_process = _Process()

@@ -122,6 +122,14 @@ def test_two_devices_have_a_context_each(reader, slots, start_worker):
     assert processes(reader, slots[0]) == [worker.pid]
 
 
+def test_threads_that_begin_together_share_one_context(reader, slots, start_worker):
+    worker = start_worker(slots[0])
+    worker.run("from concurrent.futures import ThreadPoolExecutor")
+    worker.run("list(ThreadPoolExecutor(8).map(lambda _: simulated.burn(0, 10), range(40)))")
+    assert processes(reader, slots[0]) == [worker.pid]
+    assert used_mib(reader, slots[0]) == 400
+
+
 def test_a_device_that_is_not_visible_is_refused(slots, start_worker, worker_error):
     with pytest.raises(worker_error, match="invalid device ordinal 1"):
         start_worker(slots[0]).run("simulated.burn(0, device=1)")
