@@ -7,9 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +28,7 @@ from jupyter_gpubroker.core.model import (
     Telemetry,
 )
 from jupyter_gpubroker.store import ClockMark, Store, StoreFailed
-from jupyter_gpubroker.store.codec import CODECS
+from tests.support.database import kept, retold, rows
 from tests.unit.store.entities import a_job, a_lease, a_slot, entities
 from tests.unit.store.stories import MARK, WHY, drop, put
 
@@ -45,41 +43,6 @@ def store(path: Path) -> Iterator[Store]:
     opened = Store.open(path)
     yield opened
     opened.close()
-
-
-def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """What another program reads in the file, without our code."""
-    connection = sqlite3.connect(path)
-    found = connection.execute(query).fetchall()
-    connection.close()
-    return found
-
-
-def kept(state: State) -> dict[tuple[str, str], Entity]:
-    """Every entity of a state by table and id; shipped rows are left out."""
-    shipped = State()
-    maps = {codec.table: getattr(state, codec.table) for codec in CODECS.values()}
-    maps["limits"] = {state.limits.id: state.limits}
-    return {
-        (table, entity_id): entity
-        for table, by_id in maps.items()
-        for entity_id, entity in by_id.items()
-        if entity not in (shipped.limits, *shipped.policies.values(), *shipped.queues.values())
-    }
-
-
-def retold(path: Path) -> dict[tuple[str, str], Entity]:
-    """The entities that follow from the audit rows alone."""
-    fields: dict[tuple[str, str], dict[str, Any]] = {}
-    for table, entity_id, changed in rows(
-        path, "SELECT entity_table, entity_id, changed FROM audit ORDER BY sequence"
-    ):
-        if changed is None:
-            del fields[table, entity_id]
-        else:
-            fields.setdefault((table, entity_id), {}).update(json.loads(changed))
-    types = {codec.table: entity_type for entity_type, codec in CODECS.items()}
-    return {key: msgspec.convert(values, types[key[0]]) for key, values in fields.items()}
 
 
 def storable(entity: Entity) -> Entity:
