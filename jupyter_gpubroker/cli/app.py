@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "broker": (".local:broker", "Run the broker in the foreground."),
         "off": (".local:off", "Keep the broker out of everything you start."),
         "on": (".local:on", "Take `off` back."),
+        "admin": (".admin:admin", "The rules as data: policies, queues, limits."),
         "demo": (".demo:demo", "Play the whole story by itself, on simulated GPUs."),
     }
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -213,7 +214,9 @@ class Scene:
     async def _gpubroker(self, *arguments: str) -> str:
         """Run the command line as a person does in a terminal."""
         process = await asyncio.create_subprocess_exec(
-            "gpubroker",
+            sys.executable,
+            "-m",
+            "jupyter_gpubroker.cli",
             *arguments,
             cwd=self._place.work,
             env=self._place.environment,
