@@ -240,9 +240,8 @@ class _Process:
                 raise SimulatedCudaError(f"invalid device ordinal {device}: {len(visible)} visible")
             uuid, memory_mib = visible[device]
             assert self.gate is not None
-        with (
-            self._making
-        ):  # a lock of its own: making a context waits while the process is suspended
+        # A lock of its own: making a context waits while the process is suspended.
+        with self._making:
             if uuid not in self.contexts:
                 made = _Context(self.folder, uuid, memory_mib, self.gate)
                 made.reserve(CONTEXT_MIB)
