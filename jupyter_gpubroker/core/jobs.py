@@ -152,7 +152,7 @@ def lose_abandoned(draft: Draft) -> None:
         if job.state in (JobState.RUNNING, JobState.STOPPING):
             lease = lease_of(draft.state, job)
             if lease is None or lease.state is LeaseState.CLEARED:
-                _end(draft, job, JobOutcome.LOST, job.cause or Reason.of("lease_over"))
+                _end(draft, job, JobOutcome.LOST, job.cause or Reason.of("lease_lost"))
 
 
 def limit_ms(state: State, job: Job) -> Millis | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import ClassVar, NewType
+from typing import ClassVar, NewType, get_args
 
 Millis = NewType("Millis", int)
 MiB = NewType("MiB", int)
@@ -483,18 +483,7 @@ class Limits:
 
 
 Entity = Gpu | Slot | Session | Request | Lease | Job | Policy | Queue | Telemetry | Limits
-ENTITY_TYPES: tuple[type[Entity], ...] = (
-    Gpu,
-    Slot,
-    Session,
-    Request,
-    Lease,
-    Job,
-    Policy,
-    Queue,
-    Telemetry,
-    Limits,
-)
+ENTITY_TYPES: tuple[type[Entity], ...] = get_args(Entity)
 
 
 @dataclass(frozen=True, slots=True)

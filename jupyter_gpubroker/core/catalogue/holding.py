@@ -1,0 +1,135 @@
+"""Holding slots: what a lease is doing, notice, keep, release."""
+
+from __future__ import annotations
+
+SENTENCES: dict[str, tuple[str, str]] = {
+    # --- what it is doing ----------------------------------------------------------------------------------------------
+    "lease_granted": (
+        "{what} is granted; its process has {left_ms} to apply it.",
+        "Se concedió {what}; su proceso tiene {left_ms} para aplicarla.",
+    ),
+    "lease_resuming": (
+        "{what} is granted again; what was parked is on its way back.",
+        "Se volvió a conceder {what}; lo aparcado está volviendo.",
+    ),
+    "lease_active": (
+        "{what} is held and in use.",
+        "Se tiene {what} y está en uso.",
+    ),
+    "lease_quiet": (
+        "{what} is held; its holder has been {verdict} for {for_ms}. After {limit_ms} of this it may go to somebody who waits.",
+        "Se tiene {what}; su titular lleva {for_ms} {verdict}. Tras {limit_ms} así puede pasar a quien espere.",
+    ),
+    "lease_watched": (
+        "{what} is held; its holder is {verdict}, and nobody takes it for that.",
+        "Se tiene {what}; su titular está {verdict}, y nadie la retira por eso.",
+    ),
+    "lease_unseen": (
+        "{what} is held. What its holder does cannot be seen now, so nothing is taken.",
+        "Se tiene {what}. Ahora no se ve qué hace su titular, así que nada se retira.",
+    ),
+    "lease_leaving": (
+        "{what} was let go of and is being checked; it is handed on when nobody is left on it.",
+        "{what} se soltó y se está comprobando; se entregará cuando no quede nadie en ella.",
+    ),
+    "lease_giving_back": (
+        "{what} is being given back by {kind}.",
+        "{what} se está devolviendo: {kind}.",
+    ),
+    "lease_parked": (
+        "{what} was parked: its contents wait in host memory. `%gpu unpark` brings them back.",
+        "{what} se aparcó: su contenido espera en la memoria del equipo. `%gpu unpark` lo recupera.",
+    ),
+    "lease_over": ("{what} was given back.", "{what} se devolvió."),
+    "verdict": ("The holder is {verdict}.", "El titular está {verdict}."),
+    "acknowledged": ("The GPU was applied in its process.", "La GPU se aplicó en su proceso."),
+    "resumed": ("What was parked is back on the GPU.", "Lo aparcado está de nuevo en la GPU."),
+    # --- notice and keep -----------------------------------------------------------------------------------------------
+    "lease_noticed": (
+        (
+            "The GPU goes back in {due_ms}, since its holder has been {verdict} for {for_ms} and somebody waits for it. "
+            "`%gpu keep` holds on to it, `%gpu release` gives it back now."
+        ),
+        (
+            "La GPU se devolverá en {due_ms}, pues su titular lleva {for_ms} {verdict} y alguien la espera. "
+            "`%gpu keep` la conserva, `%gpu release` la devuelve ya."
+        ),
+    ),
+    "lease_ending": (
+        "The GPU goes back in {due_ms}, since the time it was asked for is over then. `%gpu keep` prolongs it.",
+        "La GPU se devolverá en {due_ms}, pues entonces acaba el tiempo por el que se pidió. `%gpu keep` lo prolonga.",
+    ),
+    "idle_and_wanted": (
+        (
+            "The holder had been {verdict} for {idle_ms} and somebody waits for the GPU, so it goes back after a notice "
+            "of {notice_ms}. `%gpu keep` holds on to it."
+        ),
+        (
+            "El titular llevaba {idle_ms} {verdict} y alguien espera la GPU, así que se devolverá tras un aviso "
+            "de {notice_ms}. `%gpu keep` la conserva."
+        ),
+    ),
+    "time_over": (
+        "The time that the GPU was asked for is over in {in_ms}. `%gpu keep` prolongs it.",
+        "El tiempo por el que se pidió la GPU acaba en {in_ms}. `%gpu keep` lo prolonga.",
+    ),
+    "notice_shown": ("The notice was shown.", "El aviso se mostró."),
+    "notice_not_seen": (
+        "Nobody can have seen the notice, so its countdown runs twice as long.",
+        "Nadie pudo ver el aviso, así que su cuenta atrás dura el doble.",
+    ),
+    "notice_reassigned": (
+        "The GPU is wanted by another request now.",
+        "Ahora es otra petición la que espera la GPU.",
+    ),
+    "notice_withdrawn": (
+        "The notice was withdrawn, since {why}.",
+        "El aviso se retiró, pues {why}.",
+    ),
+    "samples_stale": (
+        "The notice was withdrawn, since the GPU could not be watched to the end.",
+        "El aviso se retiró, pues la GPU no pudo observarse hasta el final.",
+    ),
+    "only_advised": (
+        "The GPU would have gone back now; at present the broker only advises.",
+        "La GPU se habría devuelto ahora; por ahora el broker solo aconseja.",
+    ),
+    "kept": (
+        "The GPU is kept for {keep_ms} more; {keeps_left} more times are possible without work in between.",
+        "La GPU se conserva {keep_ms} más; es posible {keeps_left} veces más sin trabajo entretanto.",
+    ),
+    "no_keeps_left": (
+        "The GPU was kept {keeps_max} times without work in between, and no more is possible. Use it, or release it.",
+        "La GPU se conservó {keeps_max} veces sin trabajo entretanto, y ya no es posible más. Úsela, o libérela.",
+    ),
+    "never_taken": (
+        "This GPU is not taken back for idleness, so there is nothing to keep.",
+        "Esta GPU no se retira por inactividad, así que no hay nada que conservar.",
+    ),
+    # --- ends ----------------------------------------------------------------------------------------------------------
+    "released": ("The holder released the GPU.", "El titular liberó la GPU."),
+    "not_acknowledged": (
+        "The process did not apply the GPU within {after_ms}, so it was taken back. Ask again.",
+        "El proceso no aplicó la GPU en {after_ms}, así que se retiró. Pídala de nuevo.",
+    ),
+    "grant_over": (
+        "This GPU is not yours any more: the grant was not applied in time, or was given back. Ask again.",
+        "Esta GPU ya no es suya: la concesión no se aplicó a tiempo, o se devolvió. Pídala de nuevo.",
+    ),
+    "answer_the_order": (
+        "What was parked must come back first. Answer the order instead.",
+        "Lo aparcado debe volver primero. Responda a la orden.",
+    ),
+    "not_active": (
+        "There is no GPU in use under this lease. `%gpu` shows what you hold.",
+        "No hay ninguna GPU en uso en esta concesión. `%gpu` muestra lo que tiene.",
+    ),
+    "not_parked": (
+        "Nothing is parked under this lease. `%gpu` shows what you hold.",
+        "No hay nada aparcado en esta concesión. `%gpu` muestra lo que tiene.",
+    ),
+    "no_such_lease": (
+        "There is no such lease of yours. `gpubroker status` lists them.",
+        "No hay tal concesión suya. `gpubroker status` las enumera.",
+    ),
+}

@@ -1,0 +1,243 @@
+"""Says in words why things are as they are, in English and Spanish.
+
+The core decides with codes and numbers; people read sentences. `sentence` renders any reason; the others say how a lease,
+request or job stands now. No word of the state tables is ever shown raw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+from .catalogue import SENTENCES, WORDS
+from .idle import limit_ms, policy_of
+from .model import (
+    Job,
+    JobState,
+    Lease,
+    LeaseState,
+    Millis,
+    Reason,
+    Request,
+    RequestState,
+    SessionState,
+    SlotState,
+    State,
+    Value,
+    Verdict,
+)
+from .place import describe, serves
+from .queue import expected_ms, place_in_line
+
+Sentences = tuple[str, str]
+
+
+class Language(IntEnum):
+    """The position of a language's sentence in the catalogue."""
+
+    ENGLISH = 0
+    SPANISH = 1
+
+
+_UNKNOWN_CODE = ("Reason: {code}.", "Motivo: {code}.")
+_UNKNOWN_VALUE = ("unknown", "desconocido")
+
+
+def sentence(reason: Reason) -> Sentences:
+    """The reason in English and in Spanish."""
+    return explain(reason, Language.ENGLISH), explain(reason, Language.SPANISH)
+
+
+def explain(reason: Reason, language: Language) -> str:
+    template = SENTENCES.get(reason.code)
+    if template is None:  # said by another version, or by somebody's own code
+        return _UNKNOWN_CODE[language].format(code=reason.code)
+    words = {name: _words(name, value, language) for name, value in reason.values}
+    text = template[language].format_map(_Words(words, language))
+    return text[:1].upper() + text[1:]
+
+
+def lease_sentence(state: State, lease: Lease, now: Millis) -> Sentences:
+    """How the lease stands, and what it came to that for."""
+    return _joined(lease_reasons(state, lease, now))
+
+
+def request_sentence(state: State, request: Request, now: Millis) -> Sentences:
+    return sentence(request_reason(state, request, now))
+
+
+def job_sentence(state: State, job: Job, now: Millis) -> Sentences:
+    return _joined(job_reasons(state, job, now))
+
+
+# --- leases ---------------------------------------------------------------------------------------------------------------
+
+
+def lease_reasons(state: State, lease: Lease, now: Millis) -> tuple[Reason, ...]:
+    """How it stands now, then why, where that is not the same."""
+    stands = _lease_reason(state, lease, now)
+    tells_cause = lease.cause is not None and lease.notice is None
+    return (stands, lease.cause) if tells_cause and lease.cause is not None else (stands,)
+
+
+def _lease_reason(state: State, lease: Lease, now: Millis) -> Reason:
+    what = _what(state, lease)
+    if lease.state is LeaseState.ACTIVE:
+        return _active_reason(state, lease, now)
+    if lease.state is LeaseState.GRANTED:
+        if lease.order is not None:
+            return Reason.of("lease_resuming", what=what)
+        left_ms = max(0, (lease.deadline_ms or now) - now)
+        return Reason.of("lease_granted", what=what, left_ms=left_ms)
+    if lease.state is LeaseState.PARKED:
+        return Reason.of("lease_parked", what=what)
+    if lease.state is LeaseState.CLEARED:
+        return Reason.of("lease_over", what=what)
+    if lease.order is not None:
+        return Reason.of("lease_giving_back", what=what, kind=lease.order.kind.value)
+    return Reason.of("lease_leaving", what=what)
+
+
+def _active_reason(state: State, lease: Lease, now: Millis) -> Reason:
+    what, verdict = _what(state, lease), lease.verdict.value
+    for_ms = max(0, now - lease.verdict_since_ms)
+    if lease.notice is not None:
+        due_ms = max(0, lease.notice.due_ms - now)
+        if lease.notice.reason.code == "time_over":
+            return Reason.of("lease_ending", due_ms=due_ms)
+        return Reason.of("lease_noticed", due_ms=due_ms, verdict=verdict, for_ms=for_ms)
+    if lease.verdict is Verdict.UNKNOWN:
+        return Reason.of("lease_unseen", what=what)
+    if lease.verdict is Verdict.ACTIVE:
+        return Reason.of("lease_active", what=what)
+    policy = policy_of(state, lease)
+    limit = None if policy is None else limit_ms(policy, lease.verdict)
+    if limit is None:
+        return Reason.of("lease_watched", what=what, verdict=verdict)
+    return Reason.of("lease_quiet", what=what, verdict=verdict, for_ms=for_ms, limit_ms=limit)
+
+
+def _what(state: State, lease: Lease) -> str:
+    """The devices, in a few words."""
+    slots = [state.slots[slot_id] for slot_id in lease.home if slot_id in state.slots]
+    return describe(slots)
+
+
+# --- requests -------------------------------------------------------------------------------------------------------------
+
+
+def request_reason(state: State, request: Request, now: Millis) -> Reason:
+    """Why it waits, or what became of it."""
+    if request.state is RequestState.WAITING:
+        return _waiting_reason(state, request, now)
+    if request.reason is not None:
+        return request.reason
+    return Reason.of("granted", waited_ms=(request.ended_ms or now) - request.since_ms)
+
+
+def _waiting_reason(state: State, request: Request, now: Millis) -> Reason:
+    problems = (telemetry.problem for telemetry in state.telemetry.values())
+    problem = next((problem for problem in problems if problem is not None), None)
+    if problem is not None:
+        return problem
+    if not state.slots:
+        return Reason.of("devices_unknown")
+    if state.sessions[request.session_id].state is SessionState.RESTARTING:
+        return Reason.of("waiting_restart")
+    place, waiting = place_in_line(state, request)
+    expected = expected_ms(state, request, now)
+    if expected is not None:
+        return Reason.of("waiting_expected", place=place, waiting=waiting, expected_ms=expected)
+    serving = [slot for slot in state.slots.values() if serves(slot, request.spec)]
+    if all(slot.state is SlotState.QUARANTINED for slot in serving):
+        return Reason.of("waiting_unusable", place=place, waiting=waiting)
+    holders = {slot.lease_id for slot in serving}
+    if any(_cannot_give_back(state.leases[one]) for one in holders if one is not None):
+        return Reason.of("waiting_held", place=place, waiting=waiting)
+    return Reason.of("waiting", place=place, waiting=waiting)
+
+
+def _cannot_give_back(lease: Lease) -> bool:
+    return lease.cause is not None and lease.cause.code == "holder_cannot_give_back"
+
+
+# --- jobs -----------------------------------------------------------------------------------------------------------------
+
+
+def job_reasons(state: State, job: Job, now: Millis) -> tuple[Reason, ...]:
+    if job.state is JobState.QUEUED:
+        assert job.request_id is not None
+        return (request_reason(state, state.requests[job.request_id], now),)
+    stands = _job_reason(state, job, now)
+    return (stands,) if job.cause is None or job.cause.code == "job_ended" else (stands, job.cause)
+
+
+def _job_reason(state: State, job: Job, now: Millis) -> Reason:
+    if job.state is JobState.STARTING:
+        lease = state.leases[job.request_id]  # type: ignore[index]
+        return Reason.of("job_starting", what=_what(state, lease))
+    if job.state is JobState.STOPPING:
+        return Reason.of("job_stopping", kill_ms=max(0, (job.kill_ms or now) - now))
+    if job.state is JobState.ENDED:
+        outcome = None if job.outcome is None else job.outcome.value
+        if job.exit_status is None:
+            return Reason.of("job_over", outcome=outcome)
+        return Reason.of("job_ended", outcome=outcome, exit_status=job.exit_status)
+    for_ms = now - (job.started_ms or now)
+    if job.time_limit_ms is None:
+        return Reason.of("job_running", for_ms=for_ms)
+    return Reason.of("job_running_limited", for_ms=for_ms, limit_ms=job.time_limit_ms)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------------
+
+
+class _Words(dict[str, str]):
+    """Values by name; one that a sentence wants and nobody gave is said to be unknown."""
+
+    __slots__ = ("_language",)
+
+    def __init__(self, words: Mapping[str, str], language: Language) -> None:
+        super().__init__(words)
+        self._language = language
+
+    def __missing__(self, name: str) -> str:
+        return _UNKNOWN_VALUE[self._language]
+
+
+def _joined(reasons: Iterable[Reason]) -> Sentences:
+    pairs = [sentence(reason) for reason in reasons]
+    return " ".join(english for english, _ in pairs), " ".join(spanish for _, spanish in pairs)
+
+
+def _words(name: str, value: Value, language: Language) -> str:
+    if value is None:
+        return _UNKNOWN_VALUE[language]
+    if isinstance(value, int) and not isinstance(value, bool):
+        if name.endswith("_ms"):
+            return duration(value)
+        if name.endswith("_mib"):
+            return memory(value)
+    pair = WORDS[name].get(str(value)) if name in WORDS else None
+    return str(value) if pair is None else pair[language]
+
+
+def duration(ms: int) -> str:
+    """Two units at most, as people say it: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
+    if ms < 1_000:
+        return f"{ms / 1_000:g} s"
+    seconds = ms // 1_000
+    parts: list[tuple[int, str]] = []
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count or parts:
+            parts.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
+
+
+def memory(mib: int) -> str:
+    """`512 MiB`, `1.5 GiB`, `140 GiB`."""
+    if mib < 1_024:
+        return f"{mib} MiB"
+    gib = mib / 1_024
+    return f"{round(gib)} GiB" if gib >= 10 else f"{round(gib, 1):g} GiB"
