@@ -19,11 +19,12 @@ from traitlets import Unicode
 
 from ..client.places import Places, is_off
 from ..wire.views import SessionsView
-from . import changes, checkpoint, hosts, settings
+from . import changes, checkpoint, hosts, restart, settings
 from .checkpoint import Checkpoints
 from .link import ServerLink
 from .orders import Offers, Orders
 from .provisioner import GPUBrokerProvisioner
+from .restart import Restarts
 from .tap import tapped
 
 PROVISIONER = "gpubroker-provisioner"
@@ -56,7 +57,11 @@ class GPUBrokerExtension(ExtensionApp):
         self.link = ServerLink(places, uuid.uuid4().hex, self.log, self._sessions_seen)
         self._checkpoints = Checkpoints(places)
         self._offers = Offers(self.link, self._checkpoints.offer, self.log)
-        executors = {checkpoint.KIND: self._checkpoints.carry_out}
+        restarts = Restarts(places.state / "saved", self.link.has_order)
+        executors = {
+            checkpoint.KIND: self._checkpoints.carry_out,
+            restart.KIND: restarts.carry_out,
+        }
         self._orders = Orders(self.link, executors, self.log)
         self._changes = changes.LeaseChanges(
             partial(_emit, server.event_logger, changes.LEASE_SCHEMA_ID)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +51,7 @@ class ServerLink:
         self.places = places
         self.server_id = server_id
         self.health: HealthView | None = None
+        self.sessions = SessionsView(())
         self.watches = Watches(self.changed, log)
         self._log = log
         self._sessions_seen = sessions_seen
@@ -96,6 +96,14 @@ class ServerLink:
     def watch_of(self, session_id: str) -> KernelWatch | None:
         kernel = self._kernels.get(session_id)
         return kernel.watch if kernel else None
+
+    def has_order(self, lease_id: str, number: int) -> bool:
+        """Does the broker still want this done?"""
+        return any(
+            lease.id == lease_id and lease.order is not None and lease.order.number == number
+            for session in self.sessions.sessions
+            for lease in session.leases
+        )
 
     def changed(self) -> None:
         """Something is to be reported."""
@@ -211,10 +219,14 @@ class ServerLink:
             await self._nap()
 
     async def _nap(self) -> None:
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), REPORT_S)
-            # A run of cells changes state many times: say it once.
-            await asyncio.sleep(COALESCE_S)
+        # Not `wait_for`: before Python 3.12 it may swallow a cancellation.
+        due = asyncio.get_running_loop().call_later(REPORT_S, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            due.cancel()
+        # A run of cells changes state many times: say it once.
+        await asyncio.sleep(COALESCE_S)
 
     async def _put(self, client: AsyncBrokerClient, kernel: _Kernel) -> None:
         launched = kernel.launched
@@ -240,5 +252,6 @@ class ServerLink:
         """Hear what the broker wants done for the sessions of this server."""
         query = {"server_id": self.server_id}
         async for sessions in client.watch(routes.SESSIONS, query=query):
+            self.sessions = sessions
             self._sessions_seen(sessions)
             yield
