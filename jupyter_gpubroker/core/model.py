@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import ClassVar, NewType, get_args
 
 Millis = NewType("Millis", int)
@@ -185,14 +184,11 @@ class Session:
 
 
 class Tier(str, Enum):
+    """Who is served first; the order of the members is the order of the line."""
+
     INTERACTIVE = "interactive"
     BATCH = "batch"
     SCAVENGER = "scavenger"
-
-
-TIER_ORDER: Mapping[Tier, int] = MappingProxyType(
-    {Tier.INTERACTIVE: 0, Tier.BATCH: 1, Tier.SCAVENGER: 2}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,11 +426,9 @@ class Queue:
         return self.name
 
 
-_MINUTE = 60_000
-GENTLE = Policy("gentle", 30 * _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 120 * _MINUTE, 30 * _MINUTE, 3)
-BALANCED = Policy(
-    "balanced", 20 * _MINUTE, 3 * _MINUTE, 10 * _MINUTE, 60 * _MINUTE, 30 * _MINUTE, 2
-)
+_MIN = 60_000
+GENTLE = Policy("gentle", 30 * _MIN, 5 * _MIN, 15 * _MIN, 120 * _MIN, 30 * _MIN, 3)
+BALANCED = Policy("balanced", 20 * _MIN, 3 * _MIN, 10 * _MIN, 60 * _MIN, 30 * _MIN, 2)
 DEFAULT_POLICIES = (GENTLE, BALANCED)
 DEFAULT_QUEUES = (
     Queue("interactive", Tier.INTERACTIVE, policy="gentle"),

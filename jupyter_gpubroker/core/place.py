@@ -92,13 +92,14 @@ def never_served(state: State, spec: SlotSpec) -> Reason | None:
 
 
 def describe(slots: Iterable[Slot]) -> str:
-    """What there is, in a few words: `2 x NVIDIA H200 (140 GiB), 1 x NVIDIA A100 3g.40gb (40 GiB)`."""
+    """What there is, in a few words: `2 x NVIDIA H200 (140 GiB), NVIDIA A100 3g.40gb (40 GiB)`."""
     counts: dict[str, int] = {}
     for slot in sorted(slots, key=lambda slot: (slot.kind.value, -slot.memory_mib, slot.id)):
         name = " ".join(filter(None, (slot.model, slot.profile)))
         words = f"{name} ({round(slot.memory_mib / 1024)} GiB)"
         counts[words] = counts.get(words, 0) + 1
-    return ", ".join(f"{count} x {words}" for words, count in counts.items()) or "-"
+    parts = (words if count == 1 else f"{count} x {words}" for words, count in counts.items())
+    return ", ".join(parts) or "-"
 
 
 def _count(spec: SlotSpec) -> int:

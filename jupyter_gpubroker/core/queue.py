@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from .clear import residues_on
 from .giveback import was_seen_clear
 from .model import (
-    TIER_ORDER,
     JobState,
     Lease,
     LeaseState,
@@ -30,6 +29,8 @@ from .model import (
 )
 from .place import choose, serving_slots
 from .table import live
+
+_TIERS = tuple(Tier)
 
 
 def line(state: State) -> list[Request]:
@@ -181,7 +182,7 @@ def _first_start(coming: Iterable[_Coming], spec: SlotSpec) -> tuple[Millis | No
 def _rank(state: State, request: Request) -> tuple[int, int, int, str]:
     queue = state.queues.get(request.queue)
     tier = Tier.SCAVENGER if queue is None else queue.tier
-    return TIER_ORDER[tier], request.since_ms, request.number, request.id
+    return _TIERS.index(tier), request.since_ms, request.number, request.id
 
 
 def _ids(slots: Iterable[Slot]) -> frozenset[SlotId]:

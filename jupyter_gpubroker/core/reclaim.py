@@ -81,7 +81,7 @@ def due(draft: Draft, lease: Lease) -> None:
         doubled = replace(notice, due_ms=longer, doubled=True)
         draft.put(replace(lease, notice=doubled), Reason.of("notice_not_seen"))
     else:
-        _take(draft, lease, notice.reason)
+        _take(draft, lease, Reason.of("time_was_over") if is_for_end else _taken(draft, lease))
 
 
 def announce_end(draft: Draft, lease: Lease) -> None:
@@ -183,6 +183,11 @@ def _take(draft: Draft, lease: Lease, reason: Reason) -> None:
         giveback.order(draft, lease, kinds[0], reason)
     else:
         giveback.stay(draft, lease, Reason.of("holder_cannot_give_back"))
+
+
+def _taken(draft: Draft, lease: Lease) -> Reason:
+    idle_ms = draft.now - lease.verdict_since_ms
+    return Reason.of("taken", verdict=lease.verdict.value, idle_ms=idle_ms)
 
 
 def _is_for_end(lease: Lease) -> bool:

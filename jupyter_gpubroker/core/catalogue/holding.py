@@ -61,13 +61,21 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "idle_and_wanted": (
         (
-            "The holder had been {verdict} for {idle_ms} and somebody waits for the GPU, so it goes back after a notice "
+            "The holder has been {verdict} for {idle_ms} and somebody waits for the GPU, so it goes back after a notice "
             "of {notice_ms}. `%gpu keep` holds on to it."
         ),
         (
-            "El titular llevaba {idle_ms} {verdict} y alguien espera la GPU, así que se devolverá tras un aviso "
+            "El titular lleva {idle_ms} {verdict} y alguien espera la GPU, así que se devolverá tras un aviso "
             "de {notice_ms}. `%gpu keep` la conserva."
         ),
+    ),
+    "taken": (
+        "Its holder had been {verdict} for {idle_ms}, and somebody waited for the GPU.",
+        "Su titular llevaba {idle_ms} {verdict}, y alguien esperaba la GPU.",
+    ),
+    "time_was_over": (
+        "The time that the GPU was asked for was over.",
+        "Se acabó el tiempo por el que se pidió la GPU.",
     ),
     "time_over": (
         "The time that the GPU was asked for is over in {in_ms}. `%gpu keep` prolongs it.",
