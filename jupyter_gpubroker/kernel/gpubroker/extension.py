@@ -1,0 +1,40 @@
+"""The IPython extension: `%gpu` in every kernel, and everything that listens and waits in kernels that borrow GPUs.
+
+The provisioner loads it with `--ext=gpubroker`, which adds to the user's own configuration and changes nothing in it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import runtime
+from .environment import NAME, NOTHING
+from .errors import Unavailable
+from .magic import gpu
+from .session import of_environment
+
+LEASE = "GPUBROKER_LEASE"
+
+
+def load(shell: Any) -> None:
+    """Register the magic; start to listen where a broker lends to this process. Loading twice changes nothing."""
+    shell.register_magic_function(gpu, "line", "gpu")
+    if runtime.is_running():
+        return
+    try:
+        session = of_environment(os.environ)
+    except Unavailable as error:
+        runtime.set_current(None, str(error))
+        return
+    lease_id = os.environ.pop(LEASE, None)
+    enforces = lease_id is not None or os.environ.get(NAME) == NOTHING
+    made = runtime.Runtime(session, shell, os.environ.get("GPUBROKER_FIRST_USE", "hint"), enforces)
+    made.start(lease_id)
+    runtime.set_current(made)
+
+
+def unload(shell: Any) -> None:
+    """Leave the kernel as it was; the lease stays until the process ends."""
+    runtime.stop()
+    shell.magics_manager.magics["line"].pop("gpu", None)

@@ -1,0 +1,80 @@
+"""Puts the broker's notice before the user: a display with a countdown, and one line before the next cell.
+
+`look` is called by the link thread with each view. Nothing is printed from there: a print would land in whatever cell runs.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import List, Optional, Tuple
+
+from .board import Board
+from .broker import Broker, View
+from .quantities import duration_text
+from .sentences import of_view, say
+
+LINES_MAX = 5
+
+Number = Tuple[str, int]
+
+
+class Notices:
+    """The notice that runs, and what is to be said before the next cell."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._number: Optional[Number] = None
+        self._lease: Optional[View] = None
+        self._board = Board(is_quiet=True)
+        self._due = 0.0
+        self._lines: List[str] = []
+
+    def look(self, lease: Optional[View]) -> None:
+        """Show, tick, or close the notice of the newest view."""
+        notice = lease["notice"] if lease else None
+        number = (lease["id"], notice["number"]) if lease and notice else None
+        if self._number is not None and number != self._number:
+            self._close(lease)
+        if lease is None or notice is None:
+            return
+        if lease is not self._lease:
+            self._lease, self._due = lease, time.monotonic() + notice["due_in_ms"] / 1000
+        is_new, self._number = number != self._number, number
+        text = self._text(notice, lease)
+        if is_new:
+            self._board = Board(is_quiet=True)
+            self.say_before_next_cell(text)
+        if self._board.show(text) and is_new:
+            self._broker.notice_shown(lease["id"], notice["number"])
+
+    def say_before_next_cell(self, line: str) -> None:
+        self._lines = [*self._lines, line][-LINES_MAX:]
+
+    def take_lines(self) -> List[str]:
+        """What is to be said now, once."""
+        lines, self._lines = self._lines, []
+        return lines
+
+    def _text(self, notice: View, lease: View) -> str:
+        left_ms = max(int((self._due - time.monotonic()) * 1000), 0)
+        kinds = lease["give_backs"]
+        due = (
+            say("notice_due", left=duration_text(left_ms), kind=say("kind_" + kinds[0]))
+            if kinds
+            else say("notice_due_unsure", left=duration_text(left_ms))
+        )
+        return " ".join([of_view(notice["reason"]), due, say("notice_keep")])
+
+    def _close(self, lease: Optional[View]) -> None:
+        """The notice is over; say how it ended."""
+        self._number = None
+        if lease is None:
+            text = say("gone_back")
+        elif lease["state"] in ("draining", "parked"):
+            text = say("going_back", kind=say("kind_" + (lease["gave_back"] or lease["give_back"])))
+        else:
+            text = say("notice_over", sentence=of_view(lease))
+        self._board.show(text)
+        self._lines = []
+        if lease is None or lease["state"] in ("draining", "parked"):
+            self.say_before_next_cell(text)

@@ -1,0 +1,56 @@
+"""Which give-backs would work for this process right now, and why the others would not.
+
+Found out at run time, never assumed; the broker joins it with what the Jupyter server offers (`checkpointed`) and with what is
+seen on the device. The same answers stand behind `%gpu release`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional
+
+from . import cuda_state
+from .errors import Reason, reason
+from .main_thread import MainThread
+from .parking import Parking
+
+KINDS = ("empty", "parked", "restarted")
+
+
+class Offers:
+    """`asks_at_first_use` tells whether an import of a GPU library would ask for a GPU anew. `consents`: to a restart."""
+
+    def __init__(
+        self, main: MainThread, parking: Parking, asks_at_first_use: Callable[[], bool]
+    ) -> None:
+        self._main = main
+        self._parking = parking
+        self._asks_at_first_use = asks_at_first_use
+        self.consents = False
+
+    def body(self, is_simulated: bool) -> Dict[str, Any]:
+        """What to POST as the session's offer."""
+        refusals = {kind: self.refusal(kind, is_simulated) for kind in KINDS}
+        return {
+            "kinds": [kind for kind in KINDS if refusals[kind] is None],
+            "refusals": {kind: why for kind, why in refusals.items() if why is not None},
+        }
+
+    def refusal(self, kind: str, is_simulated: bool) -> Optional[Reason]:
+        """Why `kind` would not work now, None when it would."""
+        if kind == "restarted":
+            return None if self.consents else reason("no_consent")
+        has_context = cuda_state.look().has_context
+        if kind == "empty":
+            return self._no_empty(has_context)
+        if not has_context:
+            return reason("nothing_to_park")
+        if self._main.is_busy:
+            return reason("cell_running")
+        return self._parking.refusal(is_simulated)
+
+    def _no_empty(self, has_context: bool) -> Optional[Reason]:
+        if has_context:
+            return reason("context_alive")
+        # Code that runs may come to its first use of the GPU; without a library loaded, its import asks anew.
+        safe = self._asks_at_first_use() and not cuda_state.loaded_libraries()
+        return reason("cell_running") if self._main.is_busy and not safe else None

@@ -1,0 +1,118 @@
+"""Views of the broker as text for people. What the broker says in sentences is passed on in the user's language."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, List, Optional
+
+from .broker import View
+from .errors import Reason
+from .quantities import duration_text, memory_text
+from .saving import Report
+from .sentences import is_known, of_view, say
+
+NAMES_MAX = 10
+STORY_MAX = 10
+
+
+def what(lease: View) -> str:
+    """What a lease is of: `H200 141 GiB`, `2 x A100 80 GiB`, `1g.18gb of H200 18 GiB (simulated)`."""
+    models = list(lease["models"]) or ["GPU"]
+    profiles = [profile for profile in lease.get("profiles", ()) if profile]
+    count = f"{len(models)} x " if len(models) > 1 else ""
+    name = f"{profiles[0]} of {models[0]}" if profiles else models[0]
+    simulated = f" ({say('simulated')})" if lease["simulated"] else ""
+    return f"{count}{name} {memory_text(lease['memory_mib'] // len(models))}{simulated}"
+
+
+def granted(lease: View) -> str:
+    ends_in_ms = lease["ends_in_ms"]
+    until = (
+        say("granted_open")
+        if ends_in_ms is None
+        else say("granted_until", left=duration_text(ends_in_ms))
+    )
+    return f"{say('granted', what=what(lease))} {until}"
+
+
+def reason(why: Reason) -> str:
+    """A reason found in this process."""
+    code = "reason_" + why["code"]
+    return say(code, **why["values"]) if is_known(code) else str(why["code"]).replace("_", " ")
+
+
+def status(session: View, lease: Optional[View], queue: View) -> str:
+    """What the kernel holds or waits for, and what is free."""
+    lines = [f"{what(lease)}: {of_view(lease)}" if lease else say("no_lease")]
+    if lease and lease["notice"]:
+        lines.append(of_view(lease["notice"]["reason"]))
+    lines += [
+        say("waiting_request", sentence=of_view(request))
+        for request in session["requests"]
+        if request["state"] == "waiting"
+    ]
+    lines.append(say("slots_free", free=queue["free_slots"], slots=queue["slots"]))
+    return "\n".join(lines)
+
+
+def why(view: View) -> str:
+    """The sentence, its numbers, and how it came about."""
+    numbers = ", ".join(
+        f"{name} {value}" for name, value in view["numbers"].items() if value is not None
+    )
+    lines = [of_view(view) + (f" ({numbers})" if numbers else "")]
+    for step in view["story"][-STORY_MAX:]:
+        said = of_view(step["reason"]) if step["reason"] else step["event"].replace("_", " ")
+        lines.append(f"  {step['at']}  {said}")
+    return "\n".join(lines)
+
+
+def queue(view: View) -> str:
+    """The waiting line."""
+    lines = [
+        say(
+            "line_entry",
+            place=entry["place"],
+            whose=say("line_mine" if entry["mine"] else "line_other"),
+            what=" ".join(filter(None, (entry["name"], entry["what"]))),
+            waited=duration_text(entry["waited_ms"]),
+        )
+        for entry in view["waiting"]
+    ]
+    free = say("slots_free", free=view["free_slots"], slots=view["slots"])
+    return "\n".join([*(lines or [say("line_empty")]), free])
+
+
+def policy(session: View, lease: Optional[View], consent: str) -> str:
+    lines = [say("policy", policy=session["policy"] or "-", mode=session["mode"])]
+    if lease and lease["keeps_left"] is not None:
+        lines.append(say("policy_keeps", count=lease["keeps_left"]))
+    return "\n".join([*lines, consent])
+
+
+def losses(report: Report) -> str:
+    """What a restart keeps and loses, for whoever is about to agree to one."""
+    keeps = (
+        say("restart_keeps", names=names(report.saved))
+        if report.saved
+        else say("restart_keeps_none")
+    )
+    lost = [say("restart_loses", name=name, why=why_not) for name, why_not in report.lost.items()]
+    return " ".join([keeps, *lost[:NAMES_MAX], say("restart_loses_always")])
+
+
+def restored(report: Report) -> str:
+    lost = [say("not_restored", name=name, why=why_not) for name, why_not in report.lost.items()]
+    return "\n".join([say("restored", names=names(report.saved)), *lost])
+
+
+def names(found: List[str]) -> str:
+    """Some of them, and how many more there are."""
+    more = f" (+{len(found) - NAMES_MAX})" if len(found) > NAMES_MAX else ""
+    return ", ".join(found[:NAMES_MAX]) + more
+
+
+def checks(found: Iterable[Any]) -> str:
+    """One line for each check of the doctor."""
+    return "\n".join(
+        f"{'ok  ' if check.ok else 'BAD '} {check.name}: {check.sentence}" for check in found
+    )

@@ -1,0 +1,395 @@
+"""This process as a borrower of GPUs: all parts put together, and the acts behind `%gpu`.
+
+There is one in a kernel that the broker lends to, made when the extension is loaded; everywhere else `current` says why not.
+Acts answer with sentences. They wait where the main thread has to wait, and an interrupt always ends that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any, Optional
+
+from . import cuda_state, render, saving
+from .arguments import Wanted
+from .arrival import Arrival
+from .broker import View
+from .environment import NAME, NOTHING, VisibleDevices
+from .errors import GPUBrokerError, Interrupted, Reason, Refused, Unavailable
+from .first_use import FirstUse
+from .gates import Gates
+from .give_back import GiveBack
+from .holder import Holder
+from .link import Link
+from .main_thread import MainThread, debugger_stopped
+from .notices import Notices
+from .offer import Offers
+from .parking import Parking
+from .quantities import duration_text
+from .sentences import of_view, say
+from .session import Session
+from .waiting import Wait
+
+READY_S = 10.0
+FIRST_USE_READY_S = 5.0
+GIVE_BACK_S = 90.0
+NAP_S = 0.25
+
+
+class Runtime:
+    """`enforces` is False where the broker only looks on: the environment is then left alone until a lease is asked for."""
+
+    def __init__(self, session: Session, shell: Any, first_use: str, enforces: bool) -> None:
+        self.session = session
+        self.shell = shell
+        self.enforces = enforces
+        kernel = getattr(shell, "kernel", None)
+        self.main = MainThread(lambda: debugger_stopped(kernel))
+        self.devices = VisibleDevices(self._variable_asks, print)
+        self.first_use = FirstUse(first_use, self._library_asks, self._hint, self._may_ask)
+        parking = Parking(state_folder())
+        self.offers = Offers(self.main, parking, lambda: self.first_use.asks_anew)
+        self.notices = Notices(session.broker)
+        folder = os.path.join(state_folder(), "restore", saving.kernel_key(shell) or session.id)
+        self.saver = saving.Saver(folder, shell)
+        give_back = GiveBack(
+            self.main, self.devices, parking, self.offers, self.first_use.rearm, self._damaged
+        )
+        self.holder = Holder(
+            session,
+            self.main,
+            self.devices,
+            self.offers,
+            give_back,
+            self.notices,
+            self.saver,
+            self._lost,
+        )
+        self.link = Link(session, self.holder.look)
+        self.arrival = Arrival(session, self.main, self.link)
+        self.gates = Gates(shell, self.main, self.arrival, self.notices, self._cell_runs)
+        self._last_request: Optional[str] = None
+
+    def start(self, lease_id: Optional[str] = None) -> None:
+        """Listen to the broker from now on. `lease_id` is the lease the process was started with."""
+        if lease_id:
+            self.holder.started_with(lease_id, os.environ.get(NAME, NOTHING))
+        if self.enforces:
+            self.devices.install()
+            self.first_use.install()
+        self.gates.install()
+        if self.saver.manifest() is not None:
+            self.notices.say_before_next_cell(say("restore_ready"))
+        self.link.start()
+
+    def stop(self) -> None:
+        self.link.stop()
+        self.gates.uninstall()
+        self.first_use.uninstall()
+        self.devices.uninstall()
+
+    @property
+    def held(self) -> Optional[View]:
+        """The lease that is here or parked."""
+        lease = self.session.lease
+        return lease if lease is not None and lease["state"] != "draining" else None
+
+    # --- getting one -------------------------------------------------------------------------------
+
+    def request(self, wanted: Wanted, ready_s: float = READY_S) -> View:
+        """Wait until granted; the lease, its devices shown. Raises Refused, Unavailable or Interrupted."""
+        self._require(ready_s)
+        held = self._held_instead(wanted.spec["count"])
+        if held is None:
+            with self.main.waiting():
+                held = self._wait(wanted).here()["lease"]
+            self._arrived(held)
+        return held
+
+    async def arequest(self, wanted: Wanted) -> View:
+        """The same while the event loop runs on."""
+        self._require(READY_S)
+        held = self._held_instead(wanted.spec["count"])
+        if held is None:
+            with self.main.waiting():
+                held = (await self._wait(wanted).asynchronously())["lease"]
+            self._arrived(held)
+        return held
+
+    def _wait(self, wanted: Wanted) -> Wait:
+        body = {
+            "session_id": self.session.id,
+            "spec": wanted.spec,
+            "queue": wanted.queue,
+            "wait_ms": wanted.wait_ms,
+            "duration_ms": wanted.duration_ms,
+        }
+        broker = self.session.broker
+
+        def put(request_id: str) -> View:
+            self._last_request = request_id
+            return broker.put_request(request_id, body)
+
+        return Wait(broker, put, say("goal_gpu"), self.holder.hand_back)
+
+    def _held_instead(self, count: int) -> Optional[View]:
+        lease, held = self.session.lease, self.held
+        if lease is not None and held is None and lease["order"] is not None:
+            raise Refused(say("going_back_now"), "going_back")
+        if held is None:
+            return None
+        if len(held["models"]) < count:
+            raise Refused(say("held_fewer", what=render.what(held)), "held_fewer")
+        if held["state"] == "parked":
+            self.arrival.bring_back()
+            print(say("is_back", what=render.what(held)))
+        else:
+            print(say("held_already", what=render.what(held)))
+        return held
+
+    def _arrived(self, lease: View) -> None:
+        self.holder.apply(lease)
+        self.link.nudge()
+        print(render.granted(lease))
+        state = cuda_state.look()
+        if state.kind == cuda_state.BLIND:
+            print(say("cuda_blind", library=state.by))
+        elif state.kind == cuda_state.UNSURE:
+            print(say("cuda_unsure", library=state.by))
+
+    # --- asked for by code -------------------------------------------------------------------------
+
+    def _cell_runs(self, is_running: bool) -> None:
+        self.first_use.in_cell = is_running
+
+    def _may_ask(self) -> bool:
+        return (
+            self.session.is_own and self.session.lease is None and not self.devices.hidden_by_user
+        )
+
+    def _library_asks(self, library: str) -> None:
+        print(say("first_use_asks", library=library))
+        self._try_to_get(Wanted({"count": 1}), say("first_use_cpu", library=library))
+
+    def _variable_asks(self, count: int) -> None:
+        """A cell set CUDA_VISIBLE_DEVICES although nothing is lent."""
+        if not self.session.is_own or threading.current_thread() is not threading.main_thread():
+            return
+        self.devices.hidden_by_user = False
+        if self.first_use.mode == "auto" and self.first_use.in_cell:
+            self._try_to_get(Wanted({"count": count}), say("variable_unset"))
+        else:
+            print(say("variable_hint", count=count))
+
+    def _try_to_get(self, wanted: Wanted, otherwise: str) -> None:
+        try:
+            self.request(wanted, FIRST_USE_READY_S)
+        except (GPUBrokerError, Interrupted) as error:
+            self.first_use.done()
+            print(error, otherwise)
+
+    def _hint(self, library: str) -> None:
+        print(say("first_use_hint", library=library))
+
+    # --- holding and giving back -------------------------------------------------------------------
+
+    def keep(self, keep_ms: Optional[int]) -> str:
+        lease = self.session.broker.keep(self._lease()["id"], keep_ms)
+        kept_ms = lease["kept_for_ms"]
+        return say("kept", time=duration_text(kept_ms)) if kept_ms is not None else of_view(lease)
+
+    def release(self, kind: Optional[str]) -> str:
+        """By `kind`, or by whatever destroys nothing. Raises Refused with the ways there are when there is none."""
+        lease = self._lease()
+        if kind in (None, "empty"):
+            if lease["state"] == "parked":
+                raise Refused(say("parked_release"), "parked")
+            if cuda_state.look().has_context:
+                raise Refused(self.choices(lease), "context_alive")
+            self.holder.hand_back(lease)
+            return say("released", what=render.what(lease))
+        if kind == "parked" and lease["state"] == "parked":
+            return say("parked_already")
+        self._check_kind(kind, lease)
+        self._order(lease, str(kind))
+        return self._given_back(lease)
+
+    def choices(self, lease: View) -> str:
+        """Why a plain release does not work, and what does."""
+        lines = [say("context_alive_release")]
+        for kind in ("parked", "checkpointed", "restarted"):
+            why_not = self._why_not(kind, lease)
+            lines.append(
+                say("choice_" + kind)
+                if why_not is None
+                else say("no_choice", kind=say("kind_" + kind), why=why_not)
+            )
+        return "\n  ".join(lines)
+
+    def _check_kind(self, kind: Optional[str], lease: View) -> None:
+        why_not = self._why_not(str(kind), lease)
+        if why_not is not None:
+            raise Refused(
+                say("no_choice", kind=say("kind_" + str(kind)), why=why_not), "cannot_give_back"
+            )
+
+    def _why_not(self, kind: str, lease: View) -> Optional[str]:
+        """A sentence, None when `kind` would work; asking for a restart is consent enough."""
+        if kind == "parked":
+            with self.main.waiting():
+                why = self.offers.refusal(kind, lease["simulated"])
+            return None if why is None else render.reason(why)
+        if kind == "checkpointed":
+            why = lease["refusals"].get(kind)
+            if kind not in lease["give_backs"]:
+                return of_view(why) if why else say("reason_not_offered")
+        return None
+
+    def _order(self, lease: View, kind: str) -> None:
+        broker = self.session.broker
+        if kind == "parked":
+            broker.park(lease["id"])
+        else:
+            broker.release(lease["id"], kind)
+        self.link.nudge()
+
+    def _given_back(self, lease: View) -> str:
+        """Wait until the order was carried out; how it ended."""
+        due = time.monotonic() + GIVE_BACK_S
+        with self.main.waiting():
+            while time.monotonic() < due:
+                time.sleep(NAP_S)
+                lease = self.session.broker.lease(lease["id"])
+                if lease["state"] in ("parked", "cleared"):
+                    break
+                if lease["state"] == "active" and lease["order"] is None:
+                    raise Refused(of_view(lease), "still_held")
+            else:
+                raise Refused(say("not_given_back"), "still_held")
+        return of_view(lease)
+
+    def unpark(self) -> str:
+        lease = self._lease()
+        if lease["state"] != "parked" and not self.arrival.is_needed:
+            return say("not_parked")
+        self.arrival.bring_back()
+        return say("is_back", what=render.what(lease))
+
+    # --- questions ---------------------------------------------------------------------------------
+
+    def status(self) -> str:
+        self._require(READY_S)
+        view = self.session.broker.session(self.session.id).view
+        assert view is not None
+        self.session.saw(view)
+        return render.status(view, self.session.lease, self.session.broker.queue())
+
+    def why(self) -> str:
+        self._require(READY_S)
+        lease, broker = self.session.lease, self.session.broker
+        if lease is not None:
+            return render.why(broker.why("leases", lease["id"]))
+        if self._last_request is not None:
+            return render.why(broker.why("requests", self._last_request))
+        return say("nothing_to_explain")
+
+    def queue(self) -> str:
+        self._require(READY_S)
+        return render.queue(self.session.broker.queue())
+
+    def policy(self) -> str:
+        self._require(READY_S)
+        assert self.session.view is not None
+        consent = say("consents" if self.offers.consents else "consents_not")
+        return render.policy(self.session.view, self.session.lease, consent)
+
+    # --- restarts ----------------------------------------------------------------------------------
+
+    def consent_restart(self, consent: bool) -> str:
+        """Say what would be lost, and remember the answer."""
+        self.offers.consents = consent
+        self.link.nudge()
+        return f"{self.losses()} {say('consents')}" if consent else say("consents_not")
+
+    def losses(self) -> str:
+        """What a restart would keep and what not."""
+        return render.losses(self.saver.check())
+
+    def restart(self) -> str:
+        """Restart this kernel with its lease. The Jupyter server starts it again when it sees it end."""
+        self._lease()
+        view = self.session.view
+        kernel = getattr(self.shell, "kernel", None)
+        if kernel is None or not view or not view["server_id"]:
+            raise Refused(say("restart_by_hand"), "no_server")
+        self.session.broker.announce_restart(self.session.id)
+        self.shell.exit_now = True
+        return say("restarting")
+
+    def restore(self) -> str:
+        return render.restored(self.saver.load())
+
+    # --- inside ------------------------------------------------------------------------------------
+
+    def _require(self, timeout_s: float) -> None:
+        """The broker knows this process. Raises Unavailable."""
+        if not self.session.is_own:
+            raise Unavailable(say("child_process"))
+        due = time.monotonic() + timeout_s
+        while self.session.view is None and time.monotonic() < due:
+            self.link.nudge()
+            self.session.wait_until(lambda: self.session.view is not None, NAP_S)
+        if self.session.view is None:
+            raise Unavailable(self.session.problem or say("no_broker"))
+
+    def _lease(self) -> View:
+        self._require(READY_S)
+        lease = self.session.lease
+        if lease is None:
+            raise Refused(say("no_lease"), "no_lease")
+        return lease
+
+    def _damaged(self, why: Reason) -> None:
+        self.arrival.damaged(render.reason(why))
+
+    def _lost(self) -> None:
+        self.notices.say_before_next_cell(say("lease_over"))
+        self.first_use.rearm()
+
+
+def state_folder() -> str:
+    """Where the broker of this user keeps its state."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(
+        os.path.expanduser("~"), ".local", "state"
+    )
+    return os.path.join(base, "gpubroker")
+
+
+class _Current:
+    """The runtime of this process, or why it has none."""
+
+    runtime: Optional[Runtime] = None
+    why_not: Optional[str] = None
+
+
+def current() -> Runtime:
+    """The runtime of this process. Raises Unavailable with the reason where there is none."""
+    if _Current.runtime is None:
+        raise Unavailable(_Current.why_not or say("not_managed"))
+    return _Current.runtime
+
+
+def set_current(runtime: Optional[Runtime], why_not: Optional[str] = None) -> None:
+    _Current.runtime, _Current.why_not = runtime, why_not
+
+
+def is_running() -> bool:
+    return _Current.runtime is not None
+
+
+def stop() -> None:
+    """End what runs here."""
+    if _Current.runtime is not None:
+        _Current.runtime.stop()
+        set_current(None)

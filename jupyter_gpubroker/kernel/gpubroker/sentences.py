@@ -1,0 +1,41 @@
+"""What this package says to people, in the language of the user; and the choice between the broker's own two.
+
+The sentences are in `english` and `spanish`. What the broker decides is said in the broker's words.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict
+
+from .english import ENGLISH
+
+
+def say(code: str, **values: Any) -> str:
+    """The sentence of `code`."""
+    return _sentences()[code].format(**values)
+
+
+def is_known(code: str) -> bool:
+    return code in ENGLISH
+
+
+def of_view(view: Dict[str, Any], field: str = "sentence") -> str:
+    """The broker's sentence: `field`, or its Spanish twin."""
+    return str((is_spanish() and view.get(field + "_es")) or view.get(field, ""))
+
+
+def is_spanish() -> bool:
+    """Which of the two languages the environment asks for."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if os.environ.get(name):
+            return os.environ[name].startswith("es")
+    return False
+
+
+def _sentences() -> Dict[str, str]:
+    if not is_spanish():
+        return ENGLISH
+    from .spanish import SPANISH
+
+    return SPANISH
