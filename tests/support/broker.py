@@ -15,14 +15,18 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import final
+
+import msgspec
 
 from jupyter_gpubroker.client import BrokerClient, Places, routes
-from jupyter_gpubroker.wire.bodies import RequestBody, SessionBody, SpecBody
+from jupyter_gpubroker.wire.bodies import ReportsBody, RequestBody, SessionBody, SpecBody
 from jupyter_gpubroker.wire.views import LeaseView, RequestView, SessionView
 
 START_S = 20.0
@@ -42,6 +46,7 @@ class RunningBroker:
     arguments: Sequence[str]
     client: BrokerClient = field(init=False)
     process: subprocess.Popen[bytes] = field(init=False)
+    listened_s: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.client = BrokerClient(self.places.user_url)
@@ -70,6 +75,7 @@ class RunningBroker:
         is_told = bool(select.select([told], [], [], START_S)[0])
         listens = is_told and os.read(told, 1) != b""
         os.close(told)
+        self.listened_s = time.monotonic()
         assert listens, self.places.log.read_text()[-2_000:]
         for health in self.client.watch(routes.HEALTH, wait_s=5):
             if health.ready:
@@ -109,6 +115,7 @@ def running_broker(
         broker.client.close()
 
 
+@final
 class Holder:
     """A process that lives until told otherwise, registered as a kernel's session."""
 
@@ -116,7 +123,8 @@ class Holder:
         self.id = new_id()
         self._client = broker.client
         self.process = subprocess.Popen(["sleep", "infinity"])
-        body = SessionBody(kind=kind, name="test.ipynb", pid=self.process.pid, **fields)  # type: ignore[arg-type]
+        fields = {"kind": kind, "name": "test.ipynb", "pid": self.process.pid, **fields}
+        body = msgspec.convert(fields, SessionBody)
         self.view: SessionView = self._client.call(routes.PUT_SESSION, self.id, body)
 
     def __enter__(self) -> Holder:
@@ -134,11 +142,17 @@ class Holder:
         self.process.kill()
         self.process.wait()
 
+    def report(self, activity: str, front_ends: int = 1) -> None:
+        """What its Jupyter server would report."""
+        report = {"session_id": self.id, "activity": activity, "front_ends": front_ends}
+        body = msgspec.convert({"server_id": "test", "sessions": [report]}, ReportsBody)
+        self._client.call(routes.REPORT_SESSIONS, body=body)
+
     def ask(
         self, *, wait_ms: int | None = None, queue: str = "interactive", **spec: object
     ) -> RequestView:
         """Make a request; it may be granted already in the answer."""
-        body = RequestBody(self.id, SpecBody(**spec), queue=queue, wait_ms=wait_ms)  # type: ignore[arg-type]
+        body = RequestBody(self.id, msgspec.convert(spec, SpecBody), queue=queue, wait_ms=wait_ms)
         return self._client.call(routes.PUT_REQUEST, new_id(), body)
 
     def acquire(self, **spec: object) -> LeaseView:

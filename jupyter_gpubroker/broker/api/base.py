@@ -103,9 +103,9 @@ class Handler(web.RequestHandler):
             raise Refusal(413, "body_too_large", limit=BODY_BYTES_MAX)
 
     def data_received(self, chunk: bytes) -> None:
-        self._received += chunk
-        if len(self._received) > BODY_BYTES_MAX:
-            raise Refusal(413, "body_too_large", limit=BODY_BYTES_MAX)
+        # What is too long is read to its end, which the server's own limit bounds, and then refused in words.
+        if len(self._received) <= BODY_BYTES_MAX:
+            self._received += chunk
 
     def _identify(self) -> Caller:
         connection: Any = self.request.connection
@@ -135,6 +135,8 @@ class Handler(web.RequestHandler):
             await self._send(view)
 
     def _parse(self) -> Call:
+        if len(self._received) > BODY_BYTES_MAX:
+            raise Refusal(413, "body_too_large", limit=BODY_BYTES_MAX)
         body: Struct | bytes = bytes(self._received)
         if self._route.body is not Nothing:
             try:
@@ -219,7 +221,7 @@ class Handler(web.RequestHandler):
             self.set_header("Retry-After", "1")
         self.finish(msgspec.json.encode(problem))
 
-    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+    def log_exception(self, _typ: Any, value: BaseException | None, _tb: Any) -> None:
         if not isinstance(value, Refusal | Refused | web.HTTPError | StreamClosedError):
             log.error("call_failed call=%s", self._call_id, exc_info=value)
 
