@@ -5,8 +5,6 @@ Importing and registering needs no broker. A function defined anew by running it
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from typing import Any, Callable, Dict, List, Tuple, TypeVar
 
 Callback = TypeVar("Callback", bound=Callable[[], Any])
@@ -42,7 +40,9 @@ def forget() -> None:
 def call(callback: Callable[[], Any]) -> None:
     """Run a callback to its end, in this thread, sync or async."""
     result = callback()
-    if inspect.isawaitable(result):
+    if hasattr(result, "__await__"):
+        import asyncio
+
         asyncio.run(_awaited(result))
 
 

@@ -158,7 +158,7 @@ ENGLISH = {
     # --- Notices, and GPUs that are away --------------------------------------------------------
     "notice_due": "It goes back in {left} ({kind}).",
     "notice_due_unsure": "It is asked for in {left}; as things are it cannot be taken without harm and would stay.",
-    "notice_keep": "`%gpu keep` holds on to it; at a prompt, gpubroker.keep().",
+    "notice_keep": "At a prompt, write gpubroker.keep().",
     "notice_over": "The GPU stays yours. {sentence}",
     "gone_back": "Your idle GPU went to somebody who waited; `%gpu request` asks for one again.",
     "going_back": "Your idle GPU goes to somebody who waited ({kind}).",

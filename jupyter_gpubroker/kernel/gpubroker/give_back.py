@@ -19,6 +19,7 @@ from .parking import Parking
 
 OWN_KINDS = ("empty", "parked")
 MARGIN_S = 2.0  # of an order's time, for the answer
+UNDO_S = 60.0
 
 
 class GiveBack:
@@ -55,14 +56,14 @@ class GiveBack:
         return self._answer(order, why_not, residue_mib)
 
     def undo(self, lease: View) -> None:
-        """The broker no longer wants what was carried out: the lease goes on."""
+        """What was carried out came too late for the broker: back to how it was before."""
         order = lease["order"]
-        if order["resume"]:
-            return
         if order["kind"] == "empty":
             self._devices.show(lease["visible_devices"])
+        elif order["resume"]:
+            self._park(lease["simulated"], UNDO_S)
         else:
-            self._return(max(order["due_in_ms"] / 1000, 30.0))
+            self._return(UNDO_S)
 
     def _empty(self) -> Optional[Reason]:
         before = ",".join(self._devices.lent)

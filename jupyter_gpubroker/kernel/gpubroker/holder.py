@@ -22,6 +22,8 @@ from .session import LIVE, Session
 
 WAIT_S = 30
 NOTICE_WAIT_S = 5  # while a countdown is on the screen
+GIVEN_BACK = ("draining", "parked", "cleared")
+RETURNED = ("granted", "active")
 
 Key = Tuple[str, int]
 
@@ -101,7 +103,7 @@ class Holder:
             self.apply(lease)
         self._follow(lease)
         self._notices.look(lease)
-        self._offer(lease)
+        self.offer(lease)
         if order is not None:
             self._obey(lease)
         return NOTICE_WAIT_S if lease["notice"] is not None else WAIT_S
@@ -146,14 +148,11 @@ class Holder:
         if self._answered is None or self._answered[0] != key:
             self._answered = (key, self._give_back.carry_out(lease))
         answer = self._answered[1]
-        try:
-            self._session.broker.answer(lease["id"], answer)
-        except Refused:
-            self._answered = None
-            if answer["ok"]:
-                self._give_back.undo(lease)
-            raise
-        if answer["ok"] and order["kind"] == "empty":
+        after = self._session.broker.answer(lease["id"], answer)
+        if answer["ok"] and after["state"] not in (RETURNED if order["resume"] else GIVEN_BACK):
+            # The order had run out: the broker has gone on without this answer.
+            self._give_back.undo(lease)
+        elif answer["ok"] and order["kind"] == "empty":
             with self._lock:
                 self._handed_back, self._applied = lease["id"], None
         self._session.wake()
@@ -168,7 +167,8 @@ class Holder:
             answer = {"number": number, "ok": False, "reason": why}
             self._session.broker.answer(lease["id"], answer)
 
-    def _offer(self, lease: View) -> None:
+    def offer(self, lease: View) -> None:
+        """Tell what would work now, if that is news."""
         body = self._offers.body(lease["simulated"])
         if body != self._offered:
             self._session.broker.offer(self._session.id, body)

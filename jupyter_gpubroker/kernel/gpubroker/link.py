@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional
 
 from .errors import Refused, Unavailable
 from .main_thread import daemon
+from .sentences import say
 from .session import Session
 
 WAIT_S = 30
@@ -74,9 +75,10 @@ class Link:
         try:
             seen = session.broker.session(session.id, self._etag, self._wait_s)
         except Refused as error:
-            if error.status == 404:
-                self._unknown()
-            raise
+            if error.status != 404:
+                raise
+            self._unknown()
+            raise Unavailable(say("not_registered")) from None
         self._unknown_since = None
         if seen.view is not None:
             session.saw(seen.view)

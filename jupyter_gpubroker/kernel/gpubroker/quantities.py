@@ -68,7 +68,7 @@ def duration_text(milliseconds: int) -> str:
     if milliseconds < 10_000:
         seconds_text = f"{max(milliseconds, 0) / 1000:.1f}"
         return (seconds_text[:-2] if seconds_text.endswith(".0") else seconds_text) + "s"
-    seconds = milliseconds // 1000
+    seconds = (milliseconds + 500) // 1000
     numbers = (seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60, seconds % 60)
     shown = [(number, unit) for number, unit in zip(numbers, "dhms")]
     while shown[0][0] == 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import time
 from typing import Any, Iterable, List, Optional
 
 from .broker import View
@@ -42,9 +44,8 @@ def reason(why: Reason) -> str:
 
 def status(session: View, lease: Optional[View], queue: View) -> str:
     """What the kernel holds or waits for, and what is free."""
-    lines = [f"{what(lease)}: {of_view(lease)}" if lease else say("no_lease")]
-    if lease and lease["notice"]:
-        lines.append(of_view(lease["notice"]["reason"]))
+    simulated = f" ({say('simulated')})" if lease and lease["simulated"] else ""
+    lines = [of_view(lease) + simulated if lease else say("no_lease")]
     lines += [
         say("waiting_request", sentence=of_view(request))
         for request in session["requests"]
@@ -56,14 +57,32 @@ def status(session: View, lease: Optional[View], queue: View) -> str:
 
 def why(view: View) -> str:
     """The sentence, its numbers, and how it came about."""
-    numbers = ", ".join(
-        f"{name} {value}" for name, value in view["numbers"].items() if value is not None
-    )
+    numbers = ", ".join(number(*item) for item in view["numbers"].items() if item[1] is not None)
     lines = [of_view(view) + (f" ({numbers})" if numbers else "")]
+    told = ""
     for step in view["story"][-STORY_MAX:]:
         said = of_view(step["reason"]) if step["reason"] else step["event"].replace("_", " ")
-        lines.append(f"  {step['at']}  {said}")
+        if said != told:
+            lines.append(f"  {clock(step['at'])}  {said}")
+        told = said
     return "\n".join(lines)
+
+
+def number(name: str, value: Any) -> str:
+    """`held_for_ms`, 61000 as `held for 1m 1s`."""
+    words = name.split("_")
+    text = str(value)
+    if words[-1] == "ms":
+        words, text = words[:-1], duration_text(value)
+    elif words[-1] == "mib":
+        words, text = words[:-1], memory_text(value)
+    return " ".join([*words, text])
+
+
+def clock(at: str) -> str:
+    """The local time of day of an RFC 3339 time in UTC."""
+    seconds = calendar.timegm(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S"))
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
 
 
 def queue(view: View) -> str:

@@ -211,9 +211,11 @@ class Runtime:
             return say("released", what=render.what(lease))
         if kind == "parked" and lease["state"] == "parked":
             return say("parked_already")
-        self._check_kind(kind, lease)
-        self._order(lease, str(kind))
-        return self._given_back(lease)
+        why_not = self._why_not(str(kind), lease)
+        if why_not is not None:
+            sentence = say("no_choice", kind=say(f"kind_{kind}"), why=why_not)
+            raise Refused(sentence, "cannot_give_back")
+        return self._give_back(lease, str(kind))
 
     def choices(self, lease: View) -> str:
         """Why a plain release does not work, and what does."""
@@ -227,13 +229,6 @@ class Runtime:
             )
         return "\n  ".join(lines)
 
-    def _check_kind(self, kind: Optional[str], lease: View) -> None:
-        why_not = self._why_not(str(kind), lease)
-        if why_not is not None:
-            raise Refused(
-                say("no_choice", kind=say("kind_" + str(kind)), why=why_not), "cannot_give_back"
-            )
-
     def _why_not(self, kind: str, lease: View) -> Optional[str]:
         """A sentence, None when `kind` would work; asking for a restart is consent enough."""
         if kind == "parked":
@@ -243,31 +238,29 @@ class Runtime:
         if kind == "checkpointed":
             why = lease["refusals"].get(kind)
             if kind not in lease["give_backs"]:
-                return of_view(why) if why else say("reason_not_offered")
+                return of_view(why).rstrip(".") if why else say("reason_not_offered")
         return None
 
-    def _order(self, lease: View, kind: str) -> None:
+    def _give_back(self, lease: View, kind: str) -> str:
+        """Ask for the order, and wait until it was carried out; how it ended."""
         broker = self.session.broker
-        if kind == "parked":
-            broker.park(lease["id"])
-        else:
-            broker.release(lease["id"], kind)
-        self.link.nudge()
-
-    def _given_back(self, lease: View) -> str:
-        """Wait until the order was carried out; how it ended."""
-        due = time.monotonic() + GIVE_BACK_S
         with self.main.waiting():
+            # What is possible while this cell waits may differ from what was told last.
+            self.offers.consents = self.offers.consents or kind == "restarted"
+            self.holder.offer(lease)
+            if kind == "parked":
+                broker.park(lease["id"])
+            else:
+                broker.release(lease["id"], kind)
+            due = time.monotonic() + GIVE_BACK_S
             while time.monotonic() < due:
                 time.sleep(NAP_S)
-                lease = self.session.broker.lease(lease["id"])
+                lease = broker.lease(lease["id"])
                 if lease["state"] in ("parked", "cleared"):
-                    break
+                    return of_view(lease)
                 if lease["state"] == "active" and lease["order"] is None:
                     raise Refused(of_view(lease), "still_held")
-            else:
-                raise Refused(say("not_given_back"), "still_held")
-        return of_view(lease)
+        raise Refused(say("not_given_back"), "still_held")
 
     def unpark(self) -> str:
         lease = self._lease()

@@ -160,7 +160,7 @@ SPANISH = {
     # --- Notices, and GPUs that are away --------------------------------------------------------
     "notice_due": "Vuelve en {left} ({kind}).",
     "notice_due_unsure": "Se pedirá en {left}; tal como está no se puede tomar sin daño y se quedaría.",
-    "notice_keep": "`%gpu keep` la conserva; en un prompt, gpubroker.keep().",
+    "notice_keep": "En un prompt, escriba gpubroker.keep().",
     "notice_over": "La GPU sigue siendo suya. {sentence}",
     "gone_back": "Su GPU ociosa pasó a quien esperaba; `%gpu request` pide una otra vez.",
     "going_back": "Su GPU ociosa pasa a quien esperaba ({kind}).",
