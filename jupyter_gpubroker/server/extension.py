@@ -6,6 +6,7 @@ No broker, no GPU, no permission: the server works all the same, and says so onc
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from functools import partial
@@ -21,6 +22,7 @@ from ..client.places import Places, is_off
 from ..wire.views import SessionsView
 from . import changes, checkpoint, hosts, restart, settings
 from .checkpoint import Checkpoints
+from .environment import is_inherited
 from .link import ServerLink
 from .orders import Offers, Orders
 from .provisioner import GPUBrokerProvisioner
@@ -54,10 +56,12 @@ class GPUBrokerExtension(ExtensionApp):
         assert server.event_logger is not None
         server.event_logger.register_event_schema(changes.LEASE_SCHEMA)
         places = Places.find(url=self.broker_url or None)
-        self.link = ServerLink(places, uuid.uuid4().hex, self.log, self._sessions_seen)
+        self.link = ServerLink(
+            places, uuid.uuid4().hex, self.log, self._sessions_seen, self._connected
+        )
         self._checkpoints = Checkpoints(places)
         self._offers = Offers(self.link, self._checkpoints.offer, self.log)
-        restarts = Restarts(places.state / "saved", self.link.has_order)
+        restarts = Restarts(places.state / "restore", self.link.has_order)
         executors = {
             checkpoint.KIND: self._checkpoints.carry_out,
             restart.KIND: restarts.carry_out,
@@ -97,6 +101,11 @@ class GPUBrokerExtension(ExtensionApp):
             factory.default_provisioner_name = PROVISIONER
         else:
             self.log.warning("other_default_provisioner name=%s", factory.default_provisioner_name)
+
+    def _connected(self) -> None:
+        """What is started from the server's own environment, such as a terminal, is to see no GPU either."""
+        if self.link is not None and self.link.hides_devices and not is_inherited(os.environ):
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     def _sessions_seen(self, sessions: SessionsView) -> None:
         self._orders.seen(sessions)

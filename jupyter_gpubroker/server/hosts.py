@@ -59,6 +59,9 @@ class Host(Protocol):
     async def restarting(self, session_id: str) -> SessionView | None:
         """Announce that the process will be replaced; its session as the broker has it, None when nobody answers."""
 
+    def seen(self, session_id: str) -> SessionView | None:
+        """The session as last seen, without asking."""
+
     async def ended(self, session_id: str) -> None:
         """The process was shut down on purpose."""
 
@@ -111,6 +114,9 @@ class Standalone:
     async def restarting(self, session_id: str) -> SessionView | None:
         call = asyncio.to_thread(self._call, routes.RESTART_SESSION, session_id)
         return await within(RESTART_S, call, self._log, "restart_not_announced")
+
+    def seen(self, session_id: str) -> SessionView | None:  # noqa: ARG002
+        return None
 
     async def ended(self, session_id: str) -> None:
         call = asyncio.to_thread(self._call, routes.END_SESSION, session_id)

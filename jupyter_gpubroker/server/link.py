@@ -30,6 +30,7 @@ PAUSE_MIN_S = 0.1
 PAUSE_MAX_S = 30.0
 
 SessionsSeen = Callable[[SessionsView], None]
+Connected = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -43,10 +44,13 @@ class _Kernel:
 
 
 class ServerLink:
-    """The `hosts.Host` of a Jupyter server. `start` needs a running event loop; everything runs on that one."""
+    """The `hosts.Host` of a Jupyter server. `start` needs a running event loop; everything runs on that one.
+
+    `seen` is called with the sessions whenever they have changed, `connected` whenever a broker was found.
+    """
 
     def __init__(
-        self, places: Places, server_id: str, log: Any, sessions_seen: SessionsSeen
+        self, places: Places, server_id: str, log: Any, seen: SessionsSeen, connected: Connected
     ) -> None:
         self.places = places
         self.server_id = server_id
@@ -54,7 +58,8 @@ class ServerLink:
         self.sessions = SessionsView(())
         self.watches = Watches(self.changed, log)
         self._log = log
-        self._sessions_seen = sessions_seen
+        self._told_sessions = seen
+        self._told_connected = connected
         self._kernels: dict[str, _Kernel] = {}
         self._client: AsyncBrokerClient | None = None
         self._is_connected = False
@@ -134,6 +139,10 @@ class ServerLink:
         call = self.call(routes.RESTART_SESSION, session_id)
         return await within(RESTART_S, call, self._log, "restart_not_announced")
 
+    def seen(self, session_id: str) -> SessionView | None:
+        sessions = self.sessions.sessions
+        return next((session for session in sessions if session.id == session_id), None)
+
     async def ended(self, session_id: str) -> None:
         if self._forget(session_id):
             call = self.call(routes.END_SESSION, session_id)
@@ -188,6 +197,7 @@ class ServerLink:
             self.health = await self._client.call(routes.HEALTH)
             self._is_connected = True
             self._log.info("broker_connected url=%s pid=%s", url, self.health.pid)
+            self._told_connected()
             return self._client
 
     def _lost(self, error: Exception) -> None:
@@ -253,5 +263,5 @@ class ServerLink:
         query = {"server_id": self.server_id}
         async for sessions in client.watch(routes.SESSIONS, query=query):
             self.sessions = sessions
-            self._sessions_seen(sessions)
+            self._told_sessions(sessions)
             yield

@@ -53,7 +53,7 @@ _tried: dict[tuple[Python, str, int], bool] = {}
 async def prepare(argv: Sequence[str], environ: Mapping[str, str], state_folder: Path) -> Preload:
     """What to add to `environ` so that the kernel `argv` can park, or why it cannot. Never raises, never hangs.
 
-    On real GPUs parking stays off until a hardware test of this machine has seen it work (`verified.json`).
+    On real GPUs parking stays off until a hardware test of this machine has seen it work (`park-verified.json`).
     """
     python = ipykernel_python(argv)
     if python is None:
@@ -66,10 +66,10 @@ async def prepare(argv: Sequence[str], environ: Mapping[str, str], state_folder:
 def is_verified(state_folder: Path) -> bool:
     """Has parking been seen to work on this machine's GPUs?"""
     try:
-        found = json.loads((state_folder / "verified.json").read_bytes())
+        found = json.loads((state_folder / "park-verified.json").read_bytes())
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and found.get("parked") is True
+    return isinstance(found, dict) and found.get("verified") is True
 
 
 def _prepare(python: Python, environ: Mapping[str, str]) -> Preload:

@@ -77,7 +77,7 @@ class GPUBrokerProvisioner(LocalProvisioner):
         else:
             self.session_id = uuid.uuid4().hex
             self._session_name = self._name(env)
-            env = await self._managed(env, argv, carried_by(announced))
+            env = await self._managed(env, argv, carried_by(announced or self._restarts_itself()))
         if ipykernel_python(argv) is not None:
             argv, env = with_magic(argv, env)
         return {**kwargs, "env": env, "cmd": argv}
@@ -133,6 +133,13 @@ class GPUBrokerProvisioner(LocalProvisioner):
                 )
             prepared.update(found.environment)
         return prepared
+
+    def _restarts_itself(self) -> SessionView | None:
+        """The session before, if its kernel announced a restart to the broker and then ended by itself (`%gpu restart`)."""
+        if self._predecessor is None or self._host is None:
+            return None
+        before = self._host.seen(self._predecessor)
+        return before if before is not None and before.state == "restarting" else None
 
     def _name(self, env: Mapping[str, str]) -> str:
         """The notebook's path where the server told it, else the kernel's display name."""

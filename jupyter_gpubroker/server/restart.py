@@ -25,7 +25,10 @@ IsOpen = Callable[[str, int], bool]
 
 
 class Restarts:
-    """`folder` holds one folder per kernel; `is_open(lease, number)` tells whether an order still stands."""
+    """`folder` holds one folder per kernel, named for its connection file, which every restart keeps.
+
+    `is_open(lease, number)` tells whether an order still stands.
+    """
 
     def __init__(self, folder: Path, is_open: IsOpen) -> None:
         self._folder = folder
@@ -39,7 +42,7 @@ class Restarts:
         return AnswerBody(order.number, ok=True)
 
     async def _is_saved(self, kernel: Launched, lease_id: str, order: OrderView) -> bool:
-        manifest = self._folder / f"kernel-{kernel.body.kernel_id}" / MANIFEST
+        manifest = self._folder / Path(kernel.manager.connection_file).stem / MANIFEST
         due_s = time.monotonic() + order.due_in_ms / 1000
         while self._is_open(lease_id, order.number) and time.monotonic() < due_s:
             if cause_of(manifest) == f"{lease_id}:{order.number}":

@@ -47,9 +47,10 @@ class Stream:
 class Manager:
     """What a watch needs of a KernelManager."""
 
-    parent = None
+    connection_file = "/run/kernel-1.json"
 
     def __init__(self) -> None:
+        self.parent: Any = None
         self.session = Session(key=b"k", config=Config())
         self.streams: list[Stream] = []
 
@@ -80,7 +81,7 @@ async def linked(
     double: BrokerDouble, seen: asyncio.Queue[SessionsView] | None = None
 ) -> AsyncIterator[ServerLink]:
     heard = asyncio.Queue[SessionsView]() if seen is None else seen
-    link = ServerLink(Places.find(url=double.url), "server", LOG, heard.put_nowait)
+    link = ServerLink(Places.find(url=double.url), "server", LOG, heard.put_nowait, lambda: None)
     link.start()
     try:
         yield link
@@ -226,7 +227,7 @@ async def test_what_the_broker_wants_is_heard_at_once(double: BrokerDouble) -> N
 
 
 async def test_it_speaks_until_the_last_kernel_has_ended(double: BrokerDouble) -> None:
-    link = ServerLink(Places.find(url=double.url), "server", LOG, lambda _: None)
+    link = ServerLink(Places.find(url=double.url), "server", LOG, lambda _: None, lambda: None)
     link.start()
     first, second = launched(1), launched(2, kernel_id="other")
     link.launched(first)

@@ -189,7 +189,7 @@ def restartable() -> tuple[Launched, KernelsManager]:
 
 
 def save(folder: Path, cause: Any) -> None:
-    path = folder / "kernel-kernel" / "manifest.json"
+    path = folder / "kernel-1" / "manifest.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(cause))
 
@@ -222,7 +222,7 @@ async def test_a_kernel_that_has_not_saved_is_never_restarted(tmp_path: Path, fo
 
 
 async def test_a_link_knows_which_orders_stand(folders: Folders) -> None:
-    link = ServerLink(Places.find(), "server", LOG, lambda _: None)
+    link = ServerLink(Places.find(), "server", LOG, lambda _: None, lambda: None)
     link.sessions = sessions(lease_view(LEASE, order=order(2, "restarted")))
     assert link.has_order(LEASE, 2)
     assert not link.has_order(LEASE, 1)

@@ -1,0 +1,135 @@
+"""The broker learns what the main thread of a kernel really does, whatever Jupyter's own state says."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpubroker.server.tap import V1
+from tests.integration.server.jupyter import JupyterServer, Kernel, running_server
+from tests.support.broker import running_broker
+
+CELL = "def f(n):\n    a = n\n    b = a + 1\n    return b\nf(1)\n"
+
+
+@pytest.fixture(scope="module")
+def server(run_root: Path) -> Iterator[JupyterServer]:
+    """One for all tests here: they change nothing but their own kernel."""
+    root = Path(tempfile.mkdtemp(dir=run_root))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            (root / name).mkdir(mode=0o700)
+            patch.setenv(name, str(root / name))
+        with (
+            running_broker("1xH200") as broker,
+            running_server(broker, root, "--GPUBrokerProvisioner.first_use=none") as made,
+        ):
+            yield made
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def kernel(server: JupyterServer) -> Iterator[Kernel]:
+    made = server.start_kernel()
+    yield made
+    made.delete()
+
+
+@pytest.mark.parametrize("protocol", [V1, None], ids=["v1", "legacy"])
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ("input('name? ')", "x"),
+        ("import pdb\ndef f():\n    pdb.set_trace()\n    return 1\nf()", "c"),
+        ("try:\n    1 / 0\nexcept ZeroDivisionError:\n    import pdb; pdb.post_mortem()", "q"),
+    ],
+    ids=["input", "pdb", "post_mortem"],
+)
+def test_a_prompt_is_input_and_its_answer_ends_it(
+    kernel: Kernel, code: str, answer: str, protocol: str | None
+) -> None:
+    """Case 40."""
+    with kernel.front_end(protocol) as page:
+        page.execute(code)
+        page.wait_for("input_request")
+        kernel.until_activity("input")
+        page.answer(answer)
+        page.execute("import time; time.sleep(60)")
+        kernel.until_activity("running")
+        kernel.server.http.post(f"/api/kernels/{kernel.id}/interrupt").raise_for_status()
+        kernel.until_activity("idle")
+
+
+def test_the_magic_debug_waits_for_input(kernel: Kernel) -> None:
+    with kernel.front_end() as page:
+        page.wait_for("status", page.execute("1 / 0"), execution_state="idle")
+        page.execute("%debug")
+        page.wait_for("input_request")
+        kernel.until_activity("input")
+        page.answer("q")
+        kernel.until_activity("idle")
+
+
+def test_a_breakpoint_is_debugger_while_stepping_too(kernel: Kernel) -> None:
+    with kernel.front_end() as page:
+        page.debug("initialize", clientID="test", adapterID="", pathFormat="path")
+        page.debug("attach")
+        path = page.debug("dumpCell", code=CELL)["body"]["sourcePath"]
+        page.debug("setBreakpoints", source={"path": path}, breakpoints=[{"line": 2}])
+        page.debug("configurationDone")
+        kernel.until_activity("idle")
+
+        request = page.execute(CELL)
+        stopped = page.wait_for("debug_event", event="stopped")["content"]["body"]
+        kernel.until_activity("debugger")
+        page.debug("debugInfo")
+        page.send("control", "debug_request", debug_request("next", stopped["threadId"]))
+        page.wait_for("debug_event", event="stopped")
+        kernel.until_activity("debugger")
+
+        page.send("control", "debug_request", debug_request("continue", stopped["threadId"]))
+        page.wait_for("status", request, execution_state="idle")
+        kernel.until_activity("idle")
+
+
+def debug_request(command: str, thread: int) -> dict[str, object]:
+    return {"type": "request", "command": command, "seq": 9, "arguments": {"threadId": thread}}
+
+
+def test_a_widget_that_moves_in_a_subshell_does_not_end_the_running_cell(kernel: Kernel) -> None:
+    with kernel.front_end() as page:
+        page.send("control", "create_subshell_request", {})
+        subshell = page.wait_for("create_subshell_reply")["content"]["subshell_id"]
+        page.execute("import time; time.sleep(60)")
+        kernel.until_activity("running")
+        moved = page.send("shell", "comm_info_request", {}, subshell_id=subshell)
+        page.wait_for("status", moved, execution_state="idle")
+        other = page.execute("1 + 1", subshell_id=subshell)
+        page.wait_for("status", other, execution_state="idle")
+
+        jupyter_says = kernel.server.http.get(f"/api/kernels/{kernel.id}").json()
+        assert jupyter_says["execution_state"] == "idle", "the trap is still there"
+        marker = page.execute("'after'")
+        assert kernel.session().activity == "running"
+        kernel.server.http.post(f"/api/kernels/{kernel.id}/interrupt").raise_for_status()
+        page.wait_for("status", marker, execution_state="idle")
+        kernel.until_activity("idle")
+
+
+def test_input_that_is_reached_after_the_tab_was_closed_is_seen(kernel: Kernel) -> None:
+    with kernel.front_end() as page:
+        request = page.execute("import time; time.sleep(1)\ninput('anybody? ')")
+        page.wait_for("status", request, execution_state="busy")
+    kernel.until_activity("input")
+
+
+def test_a_kernel_that_was_restarted_is_idle_though_jupyter_says_starting(kernel: Kernel) -> None:
+    with kernel.front_end() as page:
+        page.execute("import os; os._exit(1)")
+    before = kernel.session().id
+    kernel.session(other_than=before)
+    kernel.until_activity("idle")
