@@ -99,6 +99,7 @@ class DemoPlace:
             "JUPYTER_CONFIG_DIR": str(self._folder("jupyter/config")),
             "JUPYTER_DATA_DIR": str(self._folder("jupyter/data")),
             "JUPYTER_RUNTIME_DIR": str(self._folder("jupyter/run")),
+            "JUPYTER_NO_CONFIG": "1",  # the extensions of this environment would only cost time
             "IPYTHONDIR": str(self._folder("ipython")),
             "GPUBROKER_SIMULATE": SIMULATED_GPUS,
         }

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+import textwrap
 import time
 from dataclasses import asdict, dataclass
 
 import click
 
 from ..quantities import say_duration
+
+NAME_WIDTH = 26
+INDENT = NAME_WIDTH + 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +92,13 @@ class Report:
         self.steps.append(step)
         if not self._as_json:
             mark = click.style("yes", fg="green") if ok else click.style("NO ", fg="red", bold=True)
-            click.echo(f"  {at_s:5.1f} s  {mark}  {name.replace('_', ' '):26}  {evidence.detail}")
+            first, *rest = _wrapped(evidence.detail)
+            click.echo(f"  {at_s:5.1f} s  {mark}  {name.replace('_', ' '):{NAME_WIDTH}}  {first}")
+            for line in rest:
+                click.echo(" " * INDENT + line)
+
+
+def _wrapped(detail: str) -> list[str]:
+    """The detail in the room that is left beside the columns."""
+    room = max(shutil.get_terminal_size().columns - INDENT, 30)
+    return textwrap.wrap(detail, room) or [""]

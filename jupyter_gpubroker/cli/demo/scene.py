@@ -107,14 +107,15 @@ class Scene:
 
     async def notice_shown(self) -> Evidence:
         """The notebook says that the GPU will be taken back."""
-        displays = len(self.notebook.displays)
         lease = await self._witness.lease(
             self._lease_id, lambda lease: lease.notice is not None and lease.notice.shown
         )
         assert lease.notice is not None
-        if displays == len(self.notebook.displays) == 0:
-            await self.notebook.until(lambda: bool(self.notebook.displays))
-        return self._evidence(lease.notice.reason.sentence)
+        reason = lease.notice.reason
+        said = (reason.sentence, reason.sentence_es)
+        displays = self.notebook.displays
+        await self.notebook.until(lambda: any(text in shown for text in said for shown in displays))
+        return self._evidence(reason.sentence)
 
     async def lease_reclaimed(self) -> Evidence:
         """The GPU goes back, in the way this story is about."""
@@ -125,15 +126,17 @@ class Scene:
         return self._evidence(await self._left_behind())
 
     async def lease_kept(self) -> Evidence:
-        """Nothing works, so the notebook keeps its GPU, and the waiting job is told why."""
+        """Nothing works, so the notebook keeps its GPU, and whoever waits is told why."""
         lease = await self._witness.lease(
-            self._lease_id, lambda lease: lease.kept_for_ms is not None and lease.notice is None
+            self._lease_id,
+            lambda lease: (
+                lease.reason is not None and lease.reason.code == "holder_cannot_give_back"
+            ),
         )
-        job = await self._witness.job(self._job_id, lambda job: job.reason is not None)
         if lease.state != "active" or lease.slots != (self._slot,):
             raise Failed(f"the lease is {lease.state}: {lease.sentence}")
-        assert job.reason is not None
-        return self._evidence(job.reason.sentence)
+        job = await self._witness.job(self._job_id, lambda job: job.state == "queued")
+        return self._evidence(f"the job is told: {job.sentence}")
 
     async def batch_job_started(self) -> Evidence:
         """The batch job has the GPU."""
@@ -174,7 +177,9 @@ class Scene:
         """`%gpu request` again; memory that was away is back as it was."""
         await self._request()
         said = await self.notebook.evaluate(self.story.look_again)
-        return self._evidence(said.strip().splitlines()[-1])
+        if self.story.says not in said:
+            raise Failed(f"the GPU's memory is not what it was: {said.strip()[-200:]}")
+        return self._evidence(f"the same GPU; {self.story.says}")
 
     # --- how ------------------------------------------------------------------------------------------------------------
 
@@ -253,4 +258,4 @@ STEPS: tuple[Act, ...] = (
     Scene.variables_alive,
     Scene.lease_granted_again,
 )
-KEPT_STEPS: tuple[Act, ...] = (*MORNING, Scene.variables_alive, Scene.lease_kept)
+KEPT_STEPS: tuple[Act, ...] = (*MORNING, Scene.lease_kept, Scene.variables_alive)

@@ -19,8 +19,22 @@ fingerprint()
 
 IN_A_CHILD = """
 import subprocess, sys
-train = "from gpubroker import simulated; simulated.burn(2.5, memory_mib=8_000)"
+train = "from gpubroker import simulated; simulated.burn(1.5, memory_mib=8_000)"
 subprocess.run([sys.executable, "-c", train], check=True)
+"""
+
+IN_A_WORKER = """
+import subprocess, sys
+serve = '''
+import sys
+from gpubroker import simulated
+model = simulated.allocate(8_000)
+simulated.burn(1.5)
+print("serving", flush=True)
+sys.stdin.read()
+'''
+worker = subprocess.Popen([sys.executable, "-c", serve], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+worker.stdout.readline()
 """
 
 IN_THE_KERNEL = """
@@ -29,7 +43,7 @@ from gpubroker import simulated
 {first}
 weights = simulated.allocate(8_000)
 weights.write(b"what was learned so far")
-simulated.burn(2.5)
+simulated.burn(1.5)
 """
 
 CANNOT_BE_MOVED = """
@@ -55,25 +69,30 @@ def inspect_results():
 inspect_results()
 """
 
-NO_MEMORY = "print('no GPU memory was held')"
-READ_MEMORY = "simulated.burn(0.2); print(weights.read().decode())"
+READ_MEMORY = """
+simulated.burn(0.2)
+if weights.read() == b"what was learned so far":
+    print("its memory is as it was")
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`work` uses the GPU for some seconds; `look_again` shows, with the GPU back, that its memory is what it was."""
+    """`work` uses the GPU for some seconds; with the GPU back, `look_again` prints `says` if all is as it was."""
 
     give_back: str
     title: str
     work: str
     look_again: str = READ_MEMORY
+    says: str = "its memory is as it was"
 
 
 EMPTY = Story(
     "empty",
     "The GPU work ran in a child process that has ended: nothing is left on the GPU.",
     IN_A_CHILD,
-    NO_MEMORY,
+    IN_A_CHILD + "print('it works as before')",
+    "it works as before",
 )
 PARKED = Story(
     "parked",
@@ -87,6 +106,6 @@ CHECKPOINTED = Story(
 )
 KEPT = Story(
     "kept",
-    "Managed memory can be neither moved nor suspended: the notebook keeps its GPU, and the job is told why.",
-    IN_THE_KERNEL.format(first=CANNOT_BE_MOVED + "simulated.initialize(uvm=True)"),
+    "A worker process that the notebook started holds the GPU, and nobody but its owner may end it: the lease is kept.",
+    IN_A_WORKER,
 )
