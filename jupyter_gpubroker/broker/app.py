@@ -13,19 +13,19 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
 from traitlets.config import Application
-from traitlets.config.loader import ConfigError
 from traitlets.traitlets import TraitError
 
 from ..client.errors import PlaceRefused
 from ..client.places import Places
 from ..core.model import NodeId
 from .logs import log_to
-from .options import UnknownOption, check_arguments, check_config
+from .options import Unfit, check_arguments, check_config
 from .place import AnotherBroker, Place
 
 if TYPE_CHECKING:
@@ -109,19 +109,29 @@ class BrokerApp(Application):
         return named or (str(shipped) if shipped.exists() else "")
 
     def initialize(self, argv: Sequence[str] | None = None) -> None:
-        """Read options and configuration. Raises UnknownOption, TraitError or ConfigError."""
+        """Read options and configuration. Raises Unfit or TraitError."""
         arguments = list(sys.argv[1:] if argv is None else argv)
         self.places = Places.find()
         check_arguments(arguments, type(self))
         self.parse_command_line(arguments)
-        given = self.config
-        if self.config_file:
-            path = Path(self.config_file)
-            self.load_config_file(path.stem, [str(path.parent.resolve())])
-        else:
-            self.load_config_file("config", [str(self.places.config)])
+        given = deepcopy(self.config)
+        self._load(Path(self.config_file) if self.config_file else None)
         check_config(self.config, type(self))
         self.update_config(given)  # the command line has the last word
+
+    def _load(self, named: Path | None) -> None:
+        """Read the configuration that was named, else config.py or config.json where they are."""
+        if named is not None and not named.exists():
+            raise Unfit(f"The configuration {named} does not exist.")
+        path = (named or self.places.config / "config.{py,json}").absolute()
+        self.raise_config_file_errors = True
+        try:
+            self.load_config_file(path.stem, [str(path.parent)])
+        except TraitError:
+            raise
+        except Exception as error:  # the file may be a program, which may fail in any way
+            what = f"{type(error).__name__}: {error}"
+            raise Unfit(f"The configuration {path} cannot be read ({what}).") from error
 
     def start(self) -> None:
         """Serve until not needed; ends the process."""
@@ -155,7 +165,10 @@ class BrokerApp(Application):
 
         node_id = NodeId(platform.node())
         folder = self.places.simulated
-        return local_agent(node_id, self.simulate, folder, state, emit, self.observe_every_s)
+        try:
+            return local_agent(node_id, self.simulate, folder, state, emit, self.observe_every_s)
+        except ValueError as error:  # the simulated GPUs asked for cannot exist
+            raise Unfit(str(error)) from error
 
     def _tell_ready(self) -> None:
         if self.ready_fd >= 0:
@@ -168,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         app.initialize(argv)
         app.start()
-    except (UnknownOption, TraitError, ConfigError, PlaceRefused) as error:
+    except (Unfit, TraitError, PlaceRefused) as error:
         _end(str(error), EXIT_UNFIT)
     except AnotherBroker as error:
         _end(str(error), EXIT_ANOTHER_BROKER)

@@ -7,13 +7,15 @@ from ..core.model import NodeId, SlotId
 
 
 class Latest:
-    """Bounded by the number of slots."""
+    """Bounded by the number of slots. `has_looked` says whether any agent has spoken since the start."""
 
     def __init__(self) -> None:
         self._by_node: dict[NodeId, dict[SlotId, SlotObservation]] = {}
+        self.has_looked = False
 
     def note(self, event: Event) -> None:
         """Remember what an event of the agent says."""
+        self.has_looked = True
         if isinstance(event, InventoryReported):
             ids = {slot.id for slot in event.slots}
             seen = self._by_node.get(event.node_id, {})

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from traitlets.config import Application, Config
 
 
-class UnknownOption(Exception):
-    """The message names the option and the nearest known one."""
+class Unfit(Exception):
+    """The broker cannot start as it was told to; the message is for people."""
 
 
 def check_arguments(arguments: Sequence[str], app: type[Application]) -> None:
-    """Every `--name` of the command line is an alias, a flag or Class.trait of `app`. Raises UnknownOption."""
+    """Every `--name` of the command line is an alias, a flag or Class.trait of `app`. Raises Unfit."""
     known = {
         *(_first(name) for name in (*app.aliases, *app.flags)),
         "help",
@@ -24,19 +24,17 @@ def check_arguments(arguments: Sequence[str], app: type[Application]) -> None:
         if argument.startswith("--"):
             name = argument[2:].partition("=")[0]
             if name not in known:
-                raise UnknownOption(
-                    f"There is no option --{name[:80]}. {_nearest(name, known, '--')}"
-                )
+                raise Unfit(f"There is no option --{name[:80]}. {_nearest(name, known, '--')}")
 
 
 def check_config(config: Config, app: type[Application]) -> None:
-    """Every key of the loaded configuration is a trait of `app`. Raises UnknownOption."""
+    """Every key of the loaded configuration is a trait of `app`. Raises Unfit."""
     known = set(_traits(app))
     for section, values in config.items():
         keys = [f"{section}.{key}" for key in values] if isinstance(values, Config) else [section]
         for key in keys:
             if key not in known:
-                raise UnknownOption(
+                raise Unfit(
                     f"There is no configuration key c.{key[:80]}. {_nearest(key, known, 'c.')}"
                 )
 

@@ -31,6 +31,7 @@ from .housekeeping import Housekeeping
 from .latest import Latest
 from .liveness import Liveness
 from .loop import BrokerTime, Loop
+from .options import Unfit
 from .place import Place
 from .policy_file import PolicyRefused, parse_policy
 from .settings import Settings
@@ -54,10 +55,6 @@ class Agent(Protocol):
     async def close(self) -> None: ...
 
     async def inspect(self, slot_ids: Iterable[SlotId]) -> None: ...
-
-
-class Unfit(Exception):
-    """The broker cannot start; the message is for people."""
 
 
 MakeAgent = Callable[[Callable[[], State], Callable[[Event], None]], Agent]

@@ -71,7 +71,7 @@ class Views:
             mode=self._state.mode.value,
             incarnation=settings.incarnation,
             pid=os.getpid(),
-            ready=bool(self._state.telemetry),
+            ready=self._latest.has_looked,
             simulated=any(gpu.simulated for gpu in self._state.gpus.values()),
             uptime_ms=round((time.monotonic() - settings.started_s) * 1000),
             problem=problem,

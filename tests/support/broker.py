@@ -15,15 +15,15 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 import msgspec
+import psutil
 
 from jupyter_gpubroker.client import BrokerClient, Places, routes
 from jupyter_gpubroker.wire.bodies import ReportsBody, RequestBody, SessionBody, SpecBody
@@ -46,7 +46,7 @@ class RunningBroker:
     arguments: Sequence[str]
     client: BrokerClient = field(init=False)
     process: subprocess.Popen[bytes] = field(init=False)
-    listened_s: float = field(init=False)
+    start_cpu_s: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.client = BrokerClient(self.places.user_url)
@@ -75,8 +75,8 @@ class RunningBroker:
         is_told = bool(select.select([told], [], [], START_S)[0])
         listens = is_told and os.read(told, 1) != b""
         os.close(told)
-        self.listened_s = time.monotonic()
         assert listens, self.places.log.read_text()[-2_000:]
+        self.start_cpu_s = psutil.Process(self.process.pid).cpu_times().user
         for health in self.client.watch(routes.HEALTH, wait_s=5):
             if health.ready:
                 break
@@ -149,13 +149,13 @@ class Holder:
         self._client.call(routes.REPORT_SESSIONS, body=body)
 
     def ask(
-        self, *, wait_ms: int | None = None, queue: str = "interactive", **spec: object
+        self, *, wait_ms: int | None = None, queue: str = "interactive", **spec: Any
     ) -> RequestView:
         """Make a request; it may be granted already in the answer."""
         body = RequestBody(self.id, msgspec.convert(spec, SpecBody), queue=queue, wait_ms=wait_ms)
         return self._client.call(routes.PUT_REQUEST, new_id(), body)
 
-    def acquire(self, **spec: object) -> LeaseView:
+    def acquire(self, **spec: Any) -> LeaseView:
         """Ask, wait until granted, and acknowledge."""
         request = self.ask(**spec)
         for view in self._client.watch(routes.REQUEST, request.id):

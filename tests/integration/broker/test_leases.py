@@ -151,7 +151,7 @@ def test_the_numbers_of_a_lease_are_the_devices(broker: RunningBroker) -> None:
 
 
 def test_a_session_of_a_process_that_is_not_there_is_refused(broker: RunningBroker) -> None:
+    body = SessionBody(kind="kernel", name="x", pid=2**22 - 1)
     with pytest.raises(BrokerError) as refused:
-        body = SessionBody(kind="kernel", name="x", pid=2**22 - 1)
         broker.client.call(routes.PUT_SESSION, new_id(), body)
     assert refused.value.code == "no_such_process"

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -69,8 +70,8 @@ def test_there_is_no_listener_on_the_network(broker: RunningBroker) -> None:
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
     for table in ("tcp", "tcp6", "udp", "udp6"):
-        with open(f"/proc/{broker.process.pid}/net/{table}") as lines:
-            used = {line.split()[9] for line in list(lines)[1:]}
+        lines = Path(f"/proc/{broker.process.pid}/net/{table}").read_text().splitlines()
+        used = {line.split()[9] for line in lines[1:]}
         assert not inodes & used
 
 
@@ -110,8 +111,18 @@ def test_every_error_is_a_problem_document(
         (b"{}", {"Content-Type": "text/plain"}, 415, "wrong_content_type"),
         (b"not json", {"Content-Type": "application/json"}, 422, "bad_body"),
         (b"[" * 60_000, {"Content-Type": "application/json"}, 422, "bad_body"),
-        (b'{"kind": "toaster", "name": "x", "pid": 1}', {"Content-Type": "application/json"}, 422, "bad_body"),
-        (b'{"kind": "kernel", "name": "x", "pid": -1}', {"Content-Type": "application/json"}, 422, "bad_body"),
+        (
+            b'{"kind": "toaster", "name": "x", "pid": 1}',
+            {"Content-Type": "application/json"},
+            422,
+            "bad_body",
+        ),
+        (
+            b'{"kind": "kernel", "name": "x", "pid": -1}',
+            {"Content-Type": "application/json"},
+            422,
+            "bad_body",
+        ),
         (b"\xff\xfe", {"Content-Type": "application/json; charset=utf-16"}, 422, "bad_body"),
         (b" " * 65_537, {"Content-Type": "application/json"}, 413, "body_too_large"),
         (b" " * 3_000_000, {"Content-Type": "application/json"}, 413, "body_too_large"),
@@ -198,12 +209,18 @@ def connect(path: str) -> socket.socket:
 
 
 def ask(sock: socket.socket, method: str, path: str) -> tuple[int, str]:
-    sock.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+    sock.sendall(
+        f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+    )
     received = b""
     while b"\r\n\r\n" not in received:
         received += sock.recv(65_536)
     head, _, body = received.partition(b"\r\n\r\n")
-    length = int(next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")).split(b":")[1])
+    length = int(
+        next(
+            line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+        ).split(b":")[1]
+    )
     while len(body) < length:
         body += sock.recv(65_536)
     return int(head.split(b" ")[1]), json.loads(body)["code"]
@@ -272,7 +289,10 @@ def test_a_client_does_not_talk_to_a_socket_of_somebody_else(tmp_path, monkeypat
         thread = threading.Thread(target=accept)
         thread.start()
         folder.chmod(0o777)  # as if anybody could have put it there
-        with BrokerClient(f"unix://{path}") as client, pytest.raises(BrokerDown, match="not to be trusted"):
+        with (
+            BrokerClient(f"unix://{path}") as client,
+            pytest.raises(BrokerDown, match="not to be trusted"),
+        ):
             client.call(routes.HEALTH)
         thread.join(10)
     assert received == [b""]
@@ -281,7 +301,9 @@ def test_a_client_does_not_talk_to_a_socket_of_somebody_else(tmp_path, monkeypat
 # --- long polls -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_long_poll_wakes_when_something_changes(broker: RunningBroker, http: httpx.Client) -> None:
+def test_a_long_poll_wakes_when_something_changes(
+    broker: RunningBroker, http: httpx.Client
+) -> None:
     first = http.get("/v1/leases")
     etag = first.headers["ETag"]
     assert http.get("/v1/leases", headers={"If-None-Match": etag}).status_code == 304
@@ -342,7 +364,10 @@ def test_a_report_names_the_sessions_that_are_not_known(broker: RunningBroker) -
 def test_a_policy_is_tried_before_it_is_applied(broker: RunningBroker) -> None:
     text = b'[policies.gentle]\nidle = "7m"'
     tried = broker.client.call(routes.APPLY_POLICIES, body=text, query={"dry_run": "1"})
-    assert (tried.applied, tried.changes) == (False, ("policies.gentle.idle_ms: 1800000 -> 420000",))
+    assert (tried.applied, tried.changes) == (
+        False,
+        ("policies.gentle.idle_ms: 1800000 -> 420000",),
+    )
     applied = broker.client.call(routes.APPLY_POLICIES, body=text)
     assert applied.applied
     assert broker.client.call(routes.APPLY_POLICIES, body=text).changes == ()

@@ -47,8 +47,9 @@ def test_the_configured_broker_comes_first_then_the_machines_then_ones_own(
     assert own.url == own.user_url
     assert own.may_start
     machine.touch()
-    assert own.url == f"unix://{machine}"
-    assert not own.may_start
+    found = Places.find()
+    assert found.url == f"unix://{machine}"
+    assert not found.may_start
     configured = Places.find({"GPUBROKER_URL": "unix:///x/broker.sock"})
     assert configured.url == "unix:///x/broker.sock"
     assert Places.find({"GPUBROKER_URL": "unix:///x"}, url="unix:///y").url == "unix:///y"
@@ -103,7 +104,7 @@ def test_a_network_file_system_is_recognised_by_its_innermost_mount(tmp_path: Pa
 
 
 def test_a_socket_on_a_network_file_system_is_refused(folders, monkeypatch) -> None:
-    monkeypatch.setattr(places_module, "file_system", lambda path: "nfs4")
+    monkeypatch.setattr(places_module, "file_system", lambda _: "nfs4")
     with pytest.raises(PlaceRefused, match=r"network file system \(nfs4\)"):
         Places.find().prepare()
 
