@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from . import giveback, idle, requests
-from .clear import belongs_to, look_at, lowest_floor, residues_on
+from .clear import Look, belongs_to, look_at, lowest_floor, residues_on
 from .draft import Draft
 from .events import (
     InventoryReported,
@@ -35,7 +35,6 @@ from .model import (
 from .place import is_lost
 from .table import live
 
-Looks = Mapping[SlotId, SlotObservation]
 _HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
 
 
@@ -141,6 +140,8 @@ def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
     if is_lost(slot):
         return False
     look = look_at(draft.state, slot, seen)
+    if slot.state is SlotState.QUARANTINED and slot.lease_id is None:
+        slot = _held_back(draft, slot, look)
     if slot.state is SlotState.FREE:
         slot = replace(slot, baseline_mib=lowest_floor(draft.state, slot, seen))
         draft.put(slot, Reason.of("floor_measured", floor_mib=slot.baseline_mib))
@@ -148,14 +149,18 @@ def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
         look = look_at(draft.state, slot, seen)
         if look.is_clear is False:
             draft.move(slot, "foreign_use_seen", look.reason, reason=look.reason)
-    elif slot.state is SlotState.QUARANTINED and slot.lease_id is None:
-        if look.is_clear:
-            draft.move(slot, "seen_clear", look.reason, reason=None)
-        elif look.is_clear is False and not _says(slot, look.reason):
-            draft.put(replace(slot, reason=look.reason), look.reason)
     elif slot.state is SlotState.LEASED:
         _tell_of_strangers(draft, slot, seen)
     return look.is_clear is True
+
+
+def _held_back(draft: Draft, slot: Slot, look: Look) -> Slot:
+    """A slot without holder that is held back: free again when it is clear, else with the reason of today."""
+    if look.is_clear:
+        return draft.move(slot, "seen_clear", look.reason, reason=None)
+    if look.is_clear is False and not _says(slot, look.reason):
+        draft.put(replace(slot, reason=look.reason), look.reason)
+    return slot
 
 
 def _says(slot: Slot, reason: Reason) -> bool:

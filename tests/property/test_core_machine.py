@@ -50,6 +50,7 @@ from jupyter_gpubroker.core.model import (
     JobId,
     JobState,
     Lease,
+    LeaseId,
     LeaseState,
     MiB,
     Millis,
@@ -66,6 +67,7 @@ from jupyter_gpubroker.core.model import (
     SlotSpec,
     SlotState,
     State,
+    Verdict,
 )
 from jupyter_gpubroker.core.queue import expected_ms, place_in_line
 from jupyter_gpubroker.errors import Refused
@@ -100,7 +102,7 @@ class Broker(RuleBasedStateMachine):
         self.on_slot: dict[SlotId, tuple[ProcessOnSlot, ...] | None] = {}
         self.present: tuple[SlotSeen, ...] = ()
 
-    # --- how a step is taken ----------------------------------------------------------------------------------------------
+    # --- how a step is taken ------------------------------------------------------------------------------------------
 
     def do(self, event: Event) -> bool:
         before = self.state
@@ -119,6 +121,9 @@ class Broker(RuleBasedStateMachine):
         for effect in decision.effects:
             if isinstance(effect, AdmitHold):
                 self.granted_only_what_was_clear(before, effect)
+        for lease in self.state.leases.values():
+            if lease.cause is not None and lease.cause.code == "taken":
+                self.took_only_what_was_idle(before, lease)
         return bool(decision.reasons)
 
     def granted_only_what_was_clear(self, before: State, effect: AdmitHold) -> None:
@@ -128,6 +133,17 @@ class Broker(RuleBasedStateMachine):
         assert self.state.sessions[lease.session_id].state is SessionState.LIVE
         seen_ms = self.state.telemetry[NODE].clear_ms[slot.id]
         assert self.now - seen_ms <= self.state.limits.fresh_ms
+
+    def took_only_what_was_idle(self, before: State, lease: Lease) -> None:
+        was = before.leases[lease.id]
+        if was.state is LeaseState.ACTIVE and lease.state is LeaseState.DRAINING:
+            assert lease.order is not None
+            assert lease.job_id is None
+            assert was.notice is not None
+            assert was.notice.shown or was.notice.doubled
+            assert was.notice.due_ms <= self.now
+            assert was.verdict not in (Verdict.ACTIVE, Verdict.UNKNOWN)
+            assert self.now - self.state.telemetry[NODE].observed_ms <= self.state.limits.fresh_ms
 
     def name(self) -> str:
         self.names += 1
@@ -141,16 +157,16 @@ class Broker(RuleBasedStateMachine):
         found = [one for one in self.state.leases.values() if not states or one.state in states]
         return found[pick % len(found)] if found else None
 
-    # --- devices ----------------------------------------------------------------------------------------------------------
+    # --- devices ------------------------------------------------------------------------------------------------------
 
     @initialize()
     def begin(self) -> None:
         self.report(GPUS + SLICES)
         self.look()
 
-    def report(self, slots: tuple[SlotSeen, ...], **states: str) -> None:
+    def report(self, slots: tuple[SlotSeen, ...], sick: tuple[str, ...] = ()) -> None:
         self.present = slots
-        self.do(inventory(*slots, **states))
+        self.do(inventory(*slots, sick=sick))
 
     def look(self, only: set[SlotId] | None = None, busy: bool | None = False) -> bool:
         looks = []
@@ -176,10 +192,10 @@ class Broker(RuleBasedStateMachine):
     @rule(pick=picks, memory=st.sampled_from([1, 400, 900, 30_000]))
     def holder_uses_its_slots(self, pick: int, memory: int) -> None:
         lease = self.a_lease(pick, LeaseState.ACTIVE, LeaseState.DRAINING, LeaseState.GRANTED)
-        for hold in lease.holds if lease else ():
-            owner = ProcessOwner.SESSION if lease.job_id is None else ProcessOwner.JOB  # type: ignore[union-attr]
-            holder = lease.job_id or lease.session_id  # type: ignore[union-attr]
-            self.on_slot[hold.slot_id] = (ProcessOnSlot(7, owner, holder, 1000, MiB(memory)),)
+        if lease is not None:
+            owner = ProcessOwner.SESSION if lease.job_id is None else ProcessOwner.JOB
+            process = ProcessOnSlot(7, owner, lease.job_id or lease.session_id, 1000, MiB(memory))
+            self.on_slot.update({hold.slot_id: (process,) for hold in lease.holds})
 
     @rule(
         pick=picks,
@@ -187,39 +203,37 @@ class Broker(RuleBasedStateMachine):
     )
     def slot_shows(self, pick: int, who: str) -> None:
         slot_id = (GPUS + SLICES)[pick % 5].id
-        shown = {
+        shown: dict[str, tuple[ProcessOnSlot, ...] | None] = {
             "nobody": (), "unknown": None,
             "foreign": (ProcessOnSlot(9, ProcessOwner.FOREIGN, None, 0, MiB(500)),),
             "unmapped": (ProcessOnSlot(9, ProcessOwner.UNMAPPED, None, None, MiB(500)),),
         }  # fmt: skip
-        self.on_slot[slot_id] = shown[who]  # type: ignore[assignment]
+        self.on_slot[slot_id] = shown[who]
 
     @rule()
     def everybody_leaves(self) -> None:
         self.on_slot.clear()
 
-    @rule(pick=picks)
-    def device_is_lost(self, pick: int) -> None:
+    @rule(
+        pick=picks,
+        what=st.sampled_from(["lost", "sick", "partitioned", "unseen", "back", "back", "back"]),
+    )
+    def devices_change(self, pick: int, what: str) -> None:
         slots = GPUS + SLICES
-        lost = slots[pick % len(slots)]
-        if pick % 2:
-            self.report(tuple(slot for slot in slots if slot.gpu_id != lost.gpu_id))
+        one = slots[pick % len(slots)]
+        if what == "lost":
+            self.report(tuple(slot for slot in slots if slot.gpu_id != one.gpu_id))
+        elif what == "sick":
+            self.report(slots, sick=(one.gpu_id,))
+        elif what == "partitioned":
+            self.report((*GPUS[:2], slice_of(2, "c", "3g.40gb", 40_448), *SLICES))
+        elif what == "unseen":
+            self.do(NodeUnobserved(NODE, Reason.of("probe_unavailable", problem="hanging")))
         else:
-            self.report(slots, **{lost.gpu_id.replace("-", "_"): "lost"})
+            self.report(slots)
+            self.look()
 
-    @rule()
-    def gpu_is_partitioned(self) -> None:
-        self.report((*GPUS[:2], slice_of(2, "c", "3g.40gb", 40_448), *SLICES))
-
-    @rule()
-    def all_devices_are_there(self) -> None:
-        self.report(GPUS + SLICES)
-
-    @rule()
-    def node_cannot_be_seen(self) -> None:
-        self.do(NodeUnobserved(NODE, Reason.of("probe_unavailable", problem="hanging")))
-
-    # --- time and rules -----------------------------------------------------------------------------------------------------
+    # --- time and rules -----------------------------------------------------------------------------------------------
 
     @rule(ms=times)
     def time_passes(self, ms: int) -> None:
@@ -256,7 +270,7 @@ class Broker(RuleBasedStateMachine):
         limits = replace(State().limits, keep_history_ms=keep)
         self.do(PolicyApplied((policy,), (), limits))
 
-    # --- sessions ---------------------------------------------------------------------------------------------------------------
+    # --- sessions -----------------------------------------------------------------------------------------------------
 
     @rule(
         owner=st.sampled_from(OWNERS),
@@ -315,7 +329,7 @@ class Broker(RuleBasedStateMachine):
         if session := self.a_session(pick):
             self.do(SessionEnded(session.id, why))
 
-    # --- requests and leases -------------------------------------------------------------------------------------------------------
+    # --- requests and leases ------------------------------------------------------------------------------------------
 
     @rule(
         pick=picks, spec=st.sampled_from(SPECS), wait=st.sampled_from([None, None, 0, 60_000]),
@@ -345,11 +359,38 @@ class Broker(RuleBasedStateMachine):
             self.do(event)
             assert not self.do(event)
 
-    @rule(pick=picks)
-    def all_grants_are_applied(self, pick: int) -> None:
+    @rule()
+    def all_grants_are_applied(self) -> None:
         for lease in list(self.state.leases.values()):
-            if lease.state is LeaseState.GRANTED and lease.job_id is None:
+            if lease.state is LeaseState.GRANTED and lease.order is None and lease.job_id is None:
                 self.do(LeaseAcknowledged(lease.owner, lease.id))
+        for job in list(self.state.jobs.values()):
+            if job.state is JobState.STARTING:
+                self.do(JobStarted(job.owner, job.id, 50, 1))
+
+    @rule(
+        owner=st.sampled_from(OWNERS),
+        spec=st.sampled_from(SPECS),
+        offered=st.sets(kinds),
+        works=st.booleans(),
+    )
+    def kernel_gets_to_work(
+        self, owner: Owner, spec: SlotSpec, offered: set[GiveBackKind], works: bool
+    ) -> None:
+        self.look()
+        self.open(owner, SessionKind.KERNEL, None)
+        session_id = SessionId(f"{self.names:032x}")
+        self.do(SessionReported(owner, session_id, Activity.IDLE, 1))
+        self.do(OfferMade(owner, session_id, Offer(tuple(sorted(offered)))))
+        request_id = RequestId(self.name())
+        if self.do(RequestMade(owner, request_id, session_id, spec)):
+            lease = self.state.leases.get(LeaseId(request_id))
+            if lease is not None:
+                self.do(LeaseAcknowledged(owner, lease.id))
+                process = ProcessOnSlot(7, ProcessOwner.SESSION, session_id, 1000, MiB(400))
+                for hold in lease.holds if works else ():
+                    self.on_slot[hold.slot_id] = (process,)
+        self.look()
 
     @rule(pick=picks)
     def lease_is_acknowledged(self, pick: int) -> None:
@@ -379,6 +420,13 @@ class Broker(RuleBasedStateMachine):
     def unpark_is_asked(self, pick: int, wait: int | None) -> None:
         if lease := self.a_lease(pick, LeaseState.PARKED) or self.a_lease(pick):
             self.do(UnparkRequested(lease.owner, lease.id, RequestId(self.name()), wait))
+
+    @rule()
+    def all_parked_want_back(self) -> None:
+        for lease in list(self.state.leases.values()):
+            if lease.state is LeaseState.PARKED:
+                self.do(UnparkRequested(lease.owner, lease.id, RequestId(self.name())))
+        self.look()
 
     @rule(pick=picks)
     def notices_are_shown(self, pick: int) -> None:
@@ -414,7 +462,7 @@ class Broker(RuleBasedStateMachine):
                 self.do(OrderAnswered(lease.owner, lease.id, lease.order.number, True, MiB(300)))
         self.look()
 
-    # --- jobs ------------------------------------------------------------------------------------------------------------------------
+    # --- jobs ---------------------------------------------------------------------------------------------------------
 
     @rule(
         pick=picks, spec=st.sampled_from(SPECS), limit=st.sampled_from([None, 60_000]),
@@ -427,6 +475,17 @@ class Broker(RuleBasedStateMachine):
             )
             if self.do(event):
                 assert not self.do(event)
+
+    @rule(
+        owner=st.sampled_from(OWNERS),
+        spec=st.sampled_from(SPECS[:3]),
+        limit=st.sampled_from([None, 60_000]),
+    )
+    def runner_comes_with_a_job(self, owner: Owner, spec: SlotSpec, limit: int | None) -> None:
+        self.open(owner, SessionKind.RUNNER, None)
+        runner_id = SessionId(f"{self.names:032x}")
+        self.do(JobSubmitted(owner, JobId(self.name()), runner_id, "j", spec, "batch", limit))
+        self.look()
 
     @rule(
         pick=picks,
@@ -444,7 +503,7 @@ class Broker(RuleBasedStateMachine):
             else:
                 self.do(JobEnded(job.owner, job.id, ends[what]))
 
-    # --- what must hold ----------------------------------------------------------------------------------------------------------------
+    # --- what must hold -----------------------------------------------------------------------------------------------
 
     @invariant()
     def nothing_is_wrong(self) -> None:
@@ -475,11 +534,11 @@ class Broker(RuleBasedStateMachine):
         for now, event, outcome in self.past:
             try:
                 decision = step(state, event, now)
-            except Refused as refused:
-                assert refused.reason.code == outcome
-            else:
-                assert repr(decision) == outcome
                 state = apply(state, decision.changes)
+                told = repr(decision)
+            except Refused as refused:
+                told = refused.reason.code
+            assert told == outcome
         assert state == self.state
 
     def nothing_is_stuck(self) -> None:

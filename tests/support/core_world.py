@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,6 +62,7 @@ from jupyter_gpubroker.core.model import (
 
 NODE = NodeId("node")
 SECOND = 1_000
+STEP_MS = 5 * SECOND
 MINUTE = 60 * SECOND
 GONE = Reason.of("process_gone")
 CONTEXT_MIB = 400
@@ -85,15 +87,22 @@ def slice_of(number: int, name: str, profile: str, memory_mib: int) -> SlotSeen:
     )
 
 
-def inventory(*slots: SlotSeen, node: NodeId = NODE, **states: str) -> InventoryReported:
+def inventory(*slots: SlotSeen, sick: Collection[str] = ()) -> InventoryReported:
+    """What the agent reports; the GPUs in `sick` are lost from the bus."""
     gpus = {
         slot.gpu_id: Gpu(
-            slot.gpu_id, node, slot.index, f"0000:{slot.index:02}", slot.model, MiB(143_771),
-            mig_enabled=slot.kind is SlotKind.MIG, state=states.get(slot.gpu_id.replace("-", "_"), "ok"),
+            slot.gpu_id,
+            NODE,
+            slot.index,
+            f"0000:{slot.index:02}",
+            slot.model,
+            MiB(143_771),
+            mig_enabled=slot.kind is SlotKind.MIG,
+            state="lost" if slot.gpu_id in sick else "ok",
         )
         for slot in slots
-    }  # fmt: skip
-    return InventoryReported(node, tuple(gpus.values()), slots)
+    }
+    return InventoryReported(NODE, tuple(gpus.values()), slots)
 
 
 @dataclass
@@ -126,10 +135,10 @@ class World:
         return decision
 
     def wait(self, ms: int) -> None:
-        """Let time pass with a look each second, as the agent does."""
+        """Let time pass with a look every few seconds, well within `fresh_ms`."""
         until = Millis(self.now + ms)
         while self.now < until:
-            self.now = Millis(min(self.now + SECOND, until))
+            self.now = Millis(min(self.now + STEP_MS, until))
             self.do(Ticked())
             self.look()
 
@@ -279,6 +288,10 @@ class World:
     def job(self, job_id: str) -> Job:
         return self.state.jobs[JobId(job_id)]
 
-    def limits(self, **values: int) -> World:
+    def limits(self, **values: Any) -> World:
         self.state = replace(self.state, limits=replace(self.state.limits, **values))
         return self
+
+    def forget_telemetry(self) -> None:
+        """As after a restart of the broker."""
+        self.state = replace(self.state, telemetry={})
