@@ -155,7 +155,8 @@ def _same(existing: Request, event: RequestMade) -> None:
 
 
 def _expiry(draft: Draft, wait_ms: int | None) -> Millis | None:
-    return None if wait_ms is None else Millis(draft.now + wait_ms)
+    """None where it waits for ever, or is answered at once."""
+    return Millis(draft.now + wait_ms) if wait_ms else None
 
 
 def _place_kept(draft: Draft, session: Session, event: RequestMade) -> Millis | None:

@@ -28,7 +28,6 @@ from .model import (
     Reason,
     Session,
     SessionState,
-    SlotSpec,
 )
 from .table import live
 
@@ -134,12 +133,13 @@ def _succeed(draft: Draft, before: Session, session: Session) -> None:
     for request in live(draft.state.requests):
         if request.session_id != before.id:
             continue
-        moved = replace(request, session_id=session.id)
-        if (
-            request.spec.pinned
-        ):  # what was parked is gone with the process; the wish for a GPU is not
-            moved = replace(moved, spec=_unpinned(draft, request.lease_id), lease_id=None)
-        draft.put(moved, reason)
+        # What was parked is gone with the process; the wish for a GPU is not.
+        parked = None if request.lease_id is None else draft.state.leases[request.lease_id]
+        spec = request.spec if parked is None else parked.spec
+        draft.put(replace(request, session_id=session.id, spec=spec, lease_id=None), reason)
+    for job in live(draft.state.jobs):
+        if job.session_id == before.id:
+            draft.put(replace(job, session_id=session.id), reason)
     for lease in _leases(draft, before):
         if lease.state is LeaseState.PARKED:
             giveback.drop_parked(draft, lease, reason)
@@ -159,10 +159,6 @@ def _handed_over(draft: Draft, lease: Lease, session: Session) -> Lease:
     if lease.gave_back in giveback.LEAVES_RESIDUE:
         return replace(lease, gave_back=GiveBackKind.RESTARTED)
     return lease
-
-
-def _unpinned(draft: Draft, lease_id: str | None) -> SlotSpec:
-    return draft.state.leases[lease_id].spec  # type: ignore[index]
 
 
 # --- small things ---------------------------------------------------------------------------------------------------------

@@ -295,3 +295,6 @@ class World:
     def forget_telemetry(self) -> None:
         """As after a restart of the broker."""
         self.state = replace(self.state, telemetry={})
+
+    def tick(self) -> None:
+        self.do(Ticked())
