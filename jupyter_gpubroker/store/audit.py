@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
+from operator import attrgetter
 
 from ..core.model import Millis
-from .codec import encode_json
+from .codec import Row, encode_json
 from .records import AuditRow
+
+_NAMES = tuple(field.name for field in fields(AuditRow))
+_values = attrgetter(*_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,15 @@ def seal(
     return AuditRow(*content, hash=_hash(head.hash, content))
 
 
+def to_row(row: AuditRow) -> Row:
+    return dict(zip(_NAMES, _values(row), strict=True))
+
+
 def first_broken(rows: Iterable[AuditRow], newest: Head) -> int | None:
     """The sequence number at which the chain from the first row to `newest` breaks, None where it is whole."""
     head = Head()
     for row in rows:
-        *content, sealed = astuple(row)
+        *content, sealed = _values(row)
         if row.sequence != head.sequence + 1 or sealed != _hash(head.hash, tuple(content)):
             return head.sequence + 1
         head = Head(row.sequence, row.hash)

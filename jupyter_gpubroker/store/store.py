@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..core.model import Entity, Limits, Mode, State
 from . import statements
-from .audit import Head, first_broken
-from .codec import CODECS
+from .audit import Head, first_broken, to_row
+from .codec import CODECS, Row
 from .errors import StoreFailed, StoreRefused
 from .plan import Key, Plan, Scalars, lease_rows, make_plan, rows_by_table
 from .records import AuditRow, ClockMark, Committed
@@ -144,29 +144,30 @@ class Store:
         put, dropped = rows_by_table(plan)
         holds = lease_rows(plan, self._kept)
         for entity_type, rows in put.items():
-            self._connection.execute(statements.PUT[entity_type], rows)
-        if holds.retired:
-            self._connection.execute(statements.RETIRE_LEASE_SLOTS, holds.retired)
-        if holds.held:
-            self._connection.execute(statements.HOLD_LEASE_SLOTS, holds.held)
+            self._run(statements.PUT[entity_type], rows)
+        self._run(statements.RETIRE_LEASE_SLOTS, holds.retired)
+        self._run(statements.HOLD_LEASE_SLOTS, holds.held)
         for entity_type, rows in dropped.items():
-            self._connection.execute(statements.DROP[entity_type], rows)
-        self._connection.execute(statements.APPEND_AUDIT, [asdict(row) for row in plan.audit])
+            self._run(statements.DROP[entity_type], rows)
+        self._run(statements.APPEND_AUDIT, [to_row(row) for row in plan.audit])
 
     def _write_meta(self, scalars: Scalars, mark: ClockMark) -> None:
-        result = self._connection.execute(
-            statements.SET_META,
-            {
-                "mine": self.incarnation,
-                "number": scalars.number,
-                "audit_sequence": scalars.head.sequence,
-                "audit_hash": scalars.head.hash,
-                **asdict(mark),
-            },
-        )
-        if result.rowcount != 1:
+        row = {
+            "mine": self.incarnation,
+            "number": scalars.number,
+            "audit_sequence": scalars.head.sequence,
+            "audit_hash": scalars.head.hash,
+            "broker_ms": mark.broker_ms,
+            "boot_id": mark.boot_id,
+            "boottime_ms": mark.boottime_ms,
+            "wall_ms": mark.wall_ms,
+        }
+        if self._run(statements.SET_META, [row]) != 1:
             self._failed = True
             raise StoreFailed("a newer broker has opened the database")
+
+    def _run(self, statement: statements.Prepared, rows: Sequence[Row]) -> int:
+        return statement.run(self._connection, rows) if rows else 0
 
     def _adopt(self, plan: Plan, mark: ClockMark) -> None:
         for key, entity in plan.entities.items():
