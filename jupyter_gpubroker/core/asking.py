@@ -44,6 +44,9 @@ def check_servable(state: State, spec: SlotSpec) -> None:
     """Raise Refused for what never can be. While no device was reported yet, anything may come."""
     if spec.count < 1:
         raise Refused(Reason.of("bad_count", count=spec.count))
+    problems = [telemetry.problem for telemetry in state.telemetry.values()]
+    if problems and all(problem is not None and problem.code == "no_gpu" for problem in problems):
+        raise Refused(Reason.of("no_gpu"))
     if state.slots or (spec.profile is not None and spec.count > 1):
         reason = never_served(state, spec)
         if reason is not None:

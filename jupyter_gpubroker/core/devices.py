@@ -52,6 +52,9 @@ def inventory_reported(draft: Draft, event: InventoryReported) -> None:
     for slot in [*draft.state.slots.values()]:
         if slot.node_id == event.node_id and slot.id not in seen:
             _lose(draft, slot, _why_missing(gpus.get(slot.gpu_id)))
+    if not event.gpus:
+        nothing = Reason.of("no_gpu")
+        draft.put(Telemetry(event.node_id, draft.now, nothing), nothing)
     requests.refuse_unservable(draft)
 
 

@@ -164,12 +164,17 @@ def _cannot_give_back(lease: Lease) -> bool:
 # --- jobs -----------------------------------------------------------------------------------------------------------------
 
 
+_SAID_BY_OUTCOME = frozenset({"job_ended", "job_cancelled"})
+
+
 def job_reasons(state: State, job: Job, now: Millis) -> tuple[Reason, ...]:
     if job.state is JobState.QUEUED:
         assert job.request_id is not None
         return (request_reason(state, state.requests[job.request_id], now),)
     stands = _job_reason(state, job, now)
-    return (stands,) if job.cause is None or job.cause.code == "job_ended" else (stands, job.cause)
+    if job.cause is None or (job.state is JobState.ENDED and job.cause.code in _SAID_BY_OUTCOME):
+        return (stands,)
+    return (stands, job.cause)
 
 
 def _job_reason(state: State, job: Job, now: Millis) -> Reason:

@@ -23,17 +23,19 @@ def sweep(draft: Draft) -> None:
 
 
 def _forget_work(draft: Draft, before_ms: Millis) -> None:
-    for job in [*draft.state.jobs.values()]:
-        if is_over(job) and job.since_ms <= before_ms:
-            draft.drop(job, _FORGOTTEN)
+    """Leases, then the requests they came from, then the jobs that made those: nothing points at what is forgotten."""
     for lease in [*draft.state.leases.values()]:
-        if is_over(lease) and lease.since_ms <= before_ms and _no_job(draft, lease.job_id):
+        if is_over(lease) and lease.since_ms <= before_ms:
             draft.drop(lease, _FORGOTTEN)
     for request in [*draft.state.requests.values()]:
         is_old = is_over(request) and (request.ended_ms or 0) <= before_ms
         is_held = request.state is RequestState.GRANTED and request.lease_id in draft.state.leases
-        if is_old and not is_held and _no_job(draft, request.job_id):
+        if is_old and not is_held:
             draft.drop(request, _FORGOTTEN)
+    asking = {request.job_id for request in draft.state.requests.values()}
+    for job in [*draft.state.jobs.values()]:
+        if is_over(job) and job.since_ms <= before_ms and job.id not in asking:
+            draft.drop(job, _FORGOTTEN)
 
 
 def _forget_sessions(draft: Draft, before_ms: Millis) -> None:
@@ -54,7 +56,3 @@ def _forget_devices(draft: Draft, before_ms: Millis) -> None:
     for gpu in [*draft.state.gpus.values()]:
         if gpu.state == "lost" and gpu.id not in in_use:
             draft.drop(gpu, _FORGOTTEN)
-
-
-def _no_job(draft: Draft, job_id: str | None) -> bool:
-    return job_id is None or job_id not in draft.state.jobs

@@ -12,6 +12,7 @@ from jupyter_gpubroker.core.effects import Effect
 from jupyter_gpubroker.core.events import (
     Event,
     InventoryReported,
+    JobCancelled,
     JobEnded,
     JobStarted,
     JobSubmitted,
@@ -23,10 +24,13 @@ from jupyter_gpubroker.core.events import (
     OrderAnswered,
     ProcessOnSlot,
     ProcessOwner,
+    RequestAbandoned,
+    RequestCancelled,
     RequestMade,
     SessionEnded,
     SessionOpened,
     SessionReported,
+    SessionRestarting,
     SlotObservation,
     SlotSeen,
     SlotsObserved,
@@ -181,25 +185,34 @@ class World:
     # --- people -----------------------------------------------------------------------------------------------------------
 
     def session(
-        self, name: str, owner: str = "ada", kind: SessionKind = SessionKind.KERNEL,
+        self, session_id: str, owner: str = "ada", kind: SessionKind = SessionKind.KERNEL,
         predecessor: str | None = None, **fields: Any,
     ) -> SessionId:  # fmt: skip
+        fields = {"name": session_id, "pid": len(self.state.sessions) + 10, **fields}
         session = Session(
-            SessionId(name), Owner(owner), 1000, kind, name, pid=len(self.state.sessions) + 10,
-            start_ticks=1, boot_id="boot", **fields,
-        )  # fmt: skip
+            SessionId(session_id), Owner(owner), 1000, kind, start_ticks=1, boot_id="boot", **fields
+        )
         self.do(SessionOpened(session, None if predecessor is None else SessionId(predecessor)))
         return session.id
+
+    def restarts(self, session_id: str) -> None:
+        owner = self.state.sessions[SessionId(session_id)].owner
+        self.do(SessionRestarting(owner, SessionId(session_id)))
 
     def ends(self, session_id: str, reason: Reason = GONE) -> None:
         self.do(SessionEnded(SessionId(session_id), reason))
 
     def asks(
-        self, session_id: str, name: str | None = None, spec: SlotSpec | None = None, **fields: Any
+        self,
+        session_id: str,
+        name: str | None = None,
+        spec: SlotSpec | None = None,
+        owner: str | None = None,
+        **fields: Any,
     ) -> LeaseId:
-        owner = self.state.sessions[SessionId(session_id)].owner
+        who = Owner(owner or self.state.sessions[SessionId(session_id)].owner)
         request_id = RequestId(name or f"{session_id}-lease")
-        self.do(RequestMade(owner, request_id, SessionId(session_id), spec or SlotSpec(), **fields))
+        self.do(RequestMade(who, request_id, SessionId(session_id), spec or SlotSpec(), **fields))
         return LeaseId(request_id)
 
     def holds(
@@ -213,6 +226,13 @@ class World:
         self.applies(lease_id)
         self.look()
         return lease_id
+
+    def cancels(self, request_id: str) -> None:
+        request = self.request(request_id)
+        self.do(RequestCancelled(request.owner, request.id, Reason.of("cancelled_by_client")))
+
+    def abandons(self, request_id: str) -> None:
+        self.do(RequestAbandoned(RequestId(request_id)))
 
     def applies(self, lease_id: str) -> None:
         self.do(LeaseAcknowledged(self.lease(lease_id).owner, LeaseId(lease_id)))
@@ -258,15 +278,22 @@ class World:
         return self.session(name or f"{owner}-runner", owner, SessionKind.RUNNER)
 
     def submits(
-        self, runner_id: str, name: str, spec: SlotSpec | None = None, **fields: Any
+        self,
+        runner_id: str,
+        name: str,
+        spec: SlotSpec | None = None,
+        owner: str | None = None,
+        **fields: Any,
     ) -> JobId:
-        owner = self.state.sessions[SessionId(runner_id)].owner
-        self.do(
-            JobSubmitted(
-                owner, JobId(name), SessionId(runner_id), name, spec or SlotSpec(), **fields
-            )
+        who = Owner(owner or self.state.sessions[SessionId(runner_id)].owner)
+        event = JobSubmitted(
+            who, JobId(name), SessionId(runner_id), name, spec or SlotSpec(), **fields
         )
+        self.do(event)
         return JobId(name)
+
+    def cancels_job(self, job_id: str) -> None:
+        self.do(JobCancelled(self.job(job_id).owner, JobId(job_id)))
 
     def job_starts(self, job_id: str, pid: int = 500) -> None:
         self.do(JobStarted(self.job(job_id).owner, JobId(job_id), pid, 1))
@@ -296,5 +323,7 @@ class World:
         """As after a restart of the broker."""
         self.state = replace(self.state, telemetry={})
 
-    def tick(self) -> None:
+    def passes(self, ms: int) -> None:
+        """Let time pass at once, with nobody looking."""
+        self.now = Millis(self.now + ms)
         self.do(Ticked())

@@ -58,6 +58,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
             "Quedará libre cuando termine ese proceso; el administrador puede terminarlo."
         ),
     ),
+    "no_gpu": (
+        "There is no NVIDIA GPU here, so everything runs on the CPU. `gpubroker doctor` says what was looked for.",
+        "Aquí no hay ninguna GPU de NVIDIA, así que todo se ejecuta en la CPU. `gpubroker doctor` dice qué se ha buscado.",
+    ),
     "probe_unavailable": (
         "The GPUs cannot be read at present ({problem}). Nothing is granted or taken meanwhile; `gpubroker doctor` says more.",
         "Las GPU no pueden leerse ahora ({problem}). Mientras, nada se concede ni se retira; `gpubroker doctor` dice más.",

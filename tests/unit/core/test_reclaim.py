@@ -12,7 +12,6 @@ from jupyter_gpubroker.core.model import (
     GiveBackKind,
     JobState,
     LeaseState,
-    Millis,
     Mode,
     Reason,
     SlotSpec,
@@ -214,8 +213,7 @@ def test_without_fresh_samples_nothing_is_taken() -> None:
     """I22: the machine slept, or the agent fell silent."""
     world = World().devices(whole(0))
     lease_id = noticed(world)
-    world.now = Millis(world.now + 8 * 60 * MINUTE)
-    world.tick()
+    world.passes(8 * 60 * MINUTE)
     assert world.lease(lease_id).state is LeaseState.ACTIVE
     assert world.lease(lease_id).notice is None
     world.look()
