@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ..client import BrokerError
 
 
 class Exit(IntEnum):
@@ -67,7 +70,7 @@ def _ended(error: Exception) -> Ended | None:
     from ..runner.start import RunnerDown
 
     if isinstance(error, BrokerError):
-        return Ended(Exit.FAILED if error.status >= 500 else Exit.REFUSED, error.code, str(error))
+        return Ended(_refused(error), error.code, str(error))
     if isinstance(error, BrokerDown):
         return Ended(Exit.BROKER_DOWN, "broker_down", str(error))
     if isinstance(error, RunnerDown):
@@ -75,3 +78,10 @@ def _ended(error: Exception) -> Ended | None:
     if isinstance(error, PlaceRefused):
         return Ended(Exit.BROKER_DOWN, "place_refused", str(error))
     return None
+
+
+def _refused(error: BrokerError) -> Exit:
+    if error.status >= 500:
+        return Exit.FAILED
+    # "Now or never" is a wait, too: one of no length.
+    return Exit.WAITED_IN_VAIN if error.code == "nothing_free" else Exit.REFUSED

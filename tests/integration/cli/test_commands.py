@@ -1,0 +1,170 @@
+"""Each command against a real broker: what it prints, what it changes, how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jupyter_gpubroker.client import BrokerClient, routes
+from tests.support.broker import Holder, RunningBroker, running_broker
+from tests.support.command_line import answer, end, ended_runner, gpubroker, submit
+
+
+@pytest.fixture
+def broker(folders):
+    with running_broker("2xH200") as running, ended_runner(running):
+        yield running
+
+
+def test_status_shows_what_is_there_and_what_one_holds(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        lease = holder.acquire()
+        shown = answer(broker, "status", "--json")
+        assert [held["id"] for held in shown["leases"]] == [lease.id]
+        assert len(shown["gpus"]) == 2
+        text = gpubroker(broker, "status").stdout
+        assert f"yours ({lease.id[:8]})" in text
+        assert "test.ipynb" in text
+        assert text.count("(simulated)") >= 2
+
+
+def test_gpus_are_listed_with_their_slices(folders) -> None:
+    with running_broker("1xA100:3g.40gb+4g.40gb") as broker:
+        shown = answer(broker, "gpus", "--json")
+        assert {slot["profile"] for gpu in shown["gpus"] for slot in gpu["slots"]} == {
+            "3g.40gb",
+            "4g.40gb",
+        }
+        text = gpubroker(broker, "gpus").stdout
+        assert "3g.40gb" in text
+        assert "NVIDIA A100-SXM4-80GB (simulated)" in text
+
+
+def test_the_queue_is_shown_in_order(broker: RunningBroker) -> None:
+    assert "Nobody waits. 2 of 2 slots are free." in gpubroker(broker, "queue").stdout
+    with Holder(broker) as first, Holder(broker) as second:
+        first.acquire(count=2)
+        waiting = second.ask()
+        (entry,) = answer(broker, "queue", "--json")["waiting"]
+        assert (entry["place"], entry["id"]) == (1, waiting.id)
+        assert waiting.id[:8] in gpubroker(broker, "queue").stdout
+
+
+def test_a_lease_is_kept_and_released(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        lease = holder.acquire()
+        kept = answer(broker, "keep", "--json", "--for", "10m")
+        assert kept["id"] == lease.id
+        assert 0 < kept["kept_for_ms"] <= 600_000
+        # A process that offers no way to give back keeps its slots, and the command says so.
+        refused = gpubroker(broker, "release", lease.id[:6])
+        assert refused.returncode == 3
+        assert refused.stderr.startswith("gpubroker: ")
+
+
+def test_a_lease_that_is_not_named_must_be_the_only_one(broker: RunningBroker) -> None:
+    none = gpubroker(broker, "release")
+    assert (none.returncode, none.stderr) == (3, "gpubroker: You hold no lease.\n")
+    with Holder(broker) as first, Holder(broker) as second:
+        leases = [first.acquire().id, second.acquire().id]
+        several = gpubroker(broker, "keep", "--json")
+        assert several.returncode == 3
+        assert json.loads(several.stdout)["error"]["code"] == "which_lease"
+        assert all(lease[:8] in several.stderr for lease in leases)
+
+
+def test_why_tells_the_story_of_leases_requests_and_jobs(broker: RunningBroker) -> None:
+    with Holder(broker) as first, Holder(broker) as second:
+        lease = first.acquire(count=2)
+        request = second.ask()
+        job_id = submit(broker, "--", "true")
+        for thing_id in (lease.id, request.id, job_id):
+            told = answer(broker, "why", thing_id[:8], "--json")
+            assert told["id"] == thing_id
+            assert told["story"]
+            assert told["sentence"] in gpubroker(broker, "why", thing_id).stdout
+
+
+def test_why_knows_a_job_that_is_over_by_its_whole_id(broker: RunningBroker) -> None:
+    job_id = submit(broker, "--", "true")
+    assert gpubroker(broker, "logs", "-f", job_id).returncode == 0
+    assert answer(broker, "why", job_id, "--json")["numbers"]["exit_status"] == 0
+
+
+@pytest.mark.parametrize("command", ["why", "cancel", "logs"])
+def test_an_unknown_id_is_refused(broker: RunningBroker, command) -> None:
+    result = gpubroker(broker, command, "--json", "f" * 31)
+    assert result.returncode == 3
+    assert json.loads(result.stdout)["error"]["code"] == "unknown_id"
+
+
+def test_a_request_is_cancelled_by_a_part_of_its_id(broker: RunningBroker) -> None:
+    with Holder(broker) as first, Holder(broker) as second:
+        first.acquire(count=2)
+        waiting = second.ask()
+        assert answer(broker, "cancel", waiting.id[:10], "--json")["state"] == "cancelled"
+
+
+def test_policies_are_applied_from_a_file_and_a_dry_run_changes_nothing(
+    broker: RunningBroker, tmp_path
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('[policies.gentle]\nidle = "7m"\n')
+    change = "policies.gentle.idle_ms: 1800000 -> 420000"
+    apply = ("admin", "policies", "apply", str(file))
+    assert change in gpubroker(broker, *apply, "--dry-run").stdout
+    assert change in gpubroker(broker, *apply).stdout
+    assert "Nothing changes." in gpubroker(broker, *apply).stdout
+
+
+def test_a_policy_with_an_unknown_key_is_refused_with_the_nearest(
+    broker: RunningBroker, tmp_path
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('[policies.gentle]\nidel = "7m"\n')
+    result = gpubroker(broker, "admin", "policies", "apply", str(file))
+    assert result.returncode == 3
+    assert "idle" in result.stderr
+
+
+def test_the_doctor_finds_nothing_here(broker: RunningBroker) -> None:
+    result = gpubroker(broker, "doctor", "--json")
+    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["checks"]}
+    assert {name for name, finding in findings.items() if not finding["ok"]} <= {"server"}
+    assert "2 simulated GPUs" in findings["devices"]["sentence"]
+
+
+def test_the_doctor_sees_that_everything_is_switched_off(broker: RunningBroker) -> None:
+    assert gpubroker(broker, "off").returncode == 0
+    result = gpubroker(broker, "doctor")
+    assert result.returncode == 1
+    assert "gpubroker on" in result.stdout
+    assert gpubroker(broker, "submit", "--", "true").returncode == 3
+    assert gpubroker(broker, "on").returncode == 0
+    assert "gpubroker is on." in gpubroker(broker, "doctor").stdout
+
+
+def test_a_configured_broker_that_does_not_answer_is_down(broker: RunningBroker) -> None:
+    result = gpubroker(broker, "status", GPUBROKER_URL="unix:///no/such/broker.sock")
+    assert result.returncode == 4
+    assert "does not answer" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_command_starts_the_users_broker_where_there_is_none(broker: RunningBroker) -> None:
+    broker.stop()
+    shown = answer(broker, "status", "--json")
+    assert shown["broker"]["pid"] != broker.process.pid
+    with BrokerClient(broker.url) as client:
+        end(client.call(routes.HEALTH).pid)
+
+
+def test_the_probe_reads_the_devices_without_a_broker(broker: RunningBroker) -> None:
+    broker.stop()
+    found = answer(broker, "probe", "--json")
+    assert [gpu["model"] for gpu in found["inventory"]["gpus"]] == ["NVIDIA H200"] * 2
+    assert {reading["memory_used_mib"] for reading in found["slots"]} == {0}
+    refused = gpubroker(broker, "probe", GPUBROKER_SIMULATE="2xNoSuchGpu")
+    assert refused.returncode == 2
+    assert "2xH200" in refused.stderr
