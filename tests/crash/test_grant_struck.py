@@ -20,6 +20,7 @@ STRIKES_MIN = {"pwrite64": 20, "fdatasync,fsync": 3, "ftruncate": 1}
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace: apt-get install strace")
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("syscalls", STRIKES_MIN)
 @pytest.mark.parametrize("fault", ["signal=SIGKILL", "error=EIO", "error=ENOSPC"])
 def test_a_grant_struck_at_any_call_happened_fully_or_not_at_all(
