@@ -28,7 +28,7 @@ demo: $(USER_STAMP) ## play the whole story by itself, on simulated GPUs
 
 .PHONY: test
 test: lint ## check style and types, then run every test that needs no NVIDIA GPU (PYTEST_ARGS="-k queue" is passed on)
-	tools/chromium.sh
+	tools/packages.sh
 	$(BIN)/pytest -m "not hardware" $(PYTEST_ARGS)
 
 .PHONY: lint
