@@ -18,6 +18,7 @@ from typing import Protocol
 
 from tornado import httpserver, web
 
+from ..core.check import violations
 from ..core.effects import Effect, InspectSlots
 from ..core.events import Event, PolicyApplied
 from ..core.model import SlotId, State
@@ -82,7 +83,14 @@ class Service:
         except StoreRefused as error:
             raise Unfit(str(error)) from error
         broker_time = BrokerTime(Clock(self._store.mark))
-        self._loop = Loop(self._store.load_state(), self._store, broker_time, self._run_effects)
+        state = self._store.load_state()
+        wrong = violations(state)
+        if wrong:
+            raise Unfit(
+                f"The database {database} contradicts itself ({wrong[0]}), so nothing can be granted from it. "
+                "Move it away to begin with an empty one, and keep it for a report."
+            )
+        self._loop = Loop(state, self._store, broker_time, self._run_effects)
         self._policy = _read_policy(policy_file, self._loop.state)
         self._latest = Latest()
         self._agent = make_agent(lambda: self._loop.state, self._emit)

@@ -131,7 +131,7 @@ class Views:
             waited_ms=(request.ended_ms or self._now) - request.since_ms,
             expected_in_ms=self._expected_in_ms(request),
             lease=None if lease is None else self.lease(lease),
-            reason=_maybe(request.reason),
+            reason=reason_view(explain.request_reason(self._state, request, self._now)),
             sentence=en,
             sentence_es=es,
         )
@@ -285,7 +285,9 @@ class Views:
             what=_what(request.spec),
             waited_ms=self._now - request.since_ms,
             expected_in_ms=self._expected_in_ms(request),
-            reason=_maybe(request.reason),
+            reason=reason_view(explain.request_reason(self._state, request, self._now))
+            if is_mine
+            else None,
         )
 
     # --- jobs ----------------------------------------------------------------------------------------------------------

@@ -146,10 +146,11 @@ def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
     if slot.state is SlotState.QUARANTINED and slot.lease_id is None:
         slot = _held_back(draft, slot, look)
     if slot.state is SlotState.FREE:
-        slot = replace(slot, baseline_mib=lowest_floor(draft.state, slot, seen))
-        draft.put(slot, Reason.of("floor_measured", floor_mib=slot.baseline_mib))
-        # What had no floor yet is judged by the one just found.
-        look = look_at(draft.state, slot, seen)
+        floor_mib = lowest_floor(draft.state, slot, seen)
+        if floor_mib != slot.baseline_mib:
+            slot = replace(slot, baseline_mib=floor_mib)
+            draft.put(slot, Reason.of("floor_measured", floor_mib=floor_mib))
+            look = look_at(draft.state, slot, seen)
         if look.is_clear is False:
             draft.move(slot, "foreign_use_seen", look.reason, reason=look.reason)
     elif slot.state is SlotState.LEASED:
@@ -188,7 +189,8 @@ def _tell_of_strangers(draft: Draft, slot: Slot, seen: SlotObservation) -> None:
     if strangers:
         first = min(strangers, key=lambda process: process.pid)
         reason = Reason.of("process_on_slot", pid=first.pid, whose=first.owned_by.value)
-    draft.put(replace(slot, reason=reason), reason or Reason.of("alone_again"))
+    if reason != slot.reason:
+        draft.put(replace(slot, reason=reason), reason or Reason.of("alone_again"))
 
 
 def _unwatched_ms(draft: Draft, node_id: NodeId) -> int | None:

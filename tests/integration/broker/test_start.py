@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpubroker.client import BrokerClient, BrokerDown, Places, ensure_broker, routes
+from jupyter_gpubroker.client import (
+    BrokerClient,
+    BrokerDown,
+    BrokerError,
+    Places,
+    ensure_broker,
+    routes,
+)
 from jupyter_gpubroker.client.start import scrubbed
 from tests.support.broker import Holder, running_broker
 
@@ -190,11 +197,16 @@ def test_it_needs_less_than_a_second_of_processor_time_to_listen(folders) -> Non
         assert broker.start_cpu_s <= 1.0
 
 
-def test_without_a_driver_the_broker_answers_with_the_reason(folders, monkeypatch) -> None:
+def test_without_a_gpu_the_broker_stays_and_says_so(folders, monkeypatch) -> None:
     if any(Path("/dev").glob("nvidia*")):
         pytest.skip("this machine has an NVIDIA device")
     with running_broker("") as broker:
         gpus = broker.client.call(routes.GPUS)
         assert gpus.gpus == ()
         assert gpus.problem is not None
-        assert len(gpus.problem.sentence.split()) > 3
+        assert gpus.problem.sentence.startswith("There is no NVIDIA GPU here")
+        with (
+            Holder(broker) as holder,
+            pytest.raises(BrokerError, match="There is no NVIDIA GPU here"),
+        ):
+            holder.ask()
