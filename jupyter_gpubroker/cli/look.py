@@ -126,8 +126,12 @@ def why(thing_id: str, as_json: bool) -> None:
     click.echo(view.sentence)
     for name, value in view.numbers.items():
         click.echo(f"  {name}: {render.UNKNOWN if value is None else value}")
+    last = ""
     for step in view.story:
-        click.echo(f"  {step.at}  {step.reason.sentence if step.reason else step.event}")
+        told = step.reason.sentence if step.reason else step.event
+        if told != last:  # one event often changes several things for one reason
+            click.echo(f"  {step.at}  {told}")
+        last = told
 
 
 def _why(broker: BrokerClient, thing_id: str) -> WhyView:

@@ -23,16 +23,17 @@ SHIPPED = ("train_digits.py", "policy.toml")
 SIMULATED_GPUS = "1xH200"
 END_GRACE_S = 8.0
 LOOK_S = 0.05
+TEMPORARY_BYTES_MAX = 50
 
 
 class DemoPlace:
     """Folders below one short temporary folder, and the environment that names them and nothing of the user's."""
 
-    def __init__(self) -> None:
+    def __init__(self, simulate: str = SIMULATED_GPUS) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="gpubroker-demo-", dir=_short_folder()))
         self.work = self._folder("work")
         self._runtime = self._folder("run")
-        self.environment = self._environment()
+        self.environment = self._environment(simulate)
         self._children: list[subprocess.Popen[bytes]] = []
         config = self._folder("config/gpubroker")
         (config / "policy.toml").write_text(example("policy.toml"), encoding="utf-8")
@@ -85,7 +86,7 @@ class DemoPlace:
                 asked |= left
                 time.sleep(LOOK_S)
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, simulate: str) -> dict[str, str]:
         from ...client.start import scrubbed
 
         environment = scrubbed(os.environ)
@@ -101,7 +102,7 @@ class DemoPlace:
             "JUPYTER_RUNTIME_DIR": str(self._folder("jupyter/run")),
             "JUPYTER_NO_CONFIG": "1",  # the extensions of this environment would only cost time
             "IPYTHONDIR": str(self._folder("ipython")),
-            "GPUBROKER_SIMULATE": SIMULATED_GPUS,
+            "GPUBROKER_SIMULATE": simulate,
         }
         environment.pop("GPUBROKER_POLICY", None)
         return environment
@@ -161,4 +162,5 @@ def _read(pid: str, name: str) -> bytes:
 
 def _short_folder() -> str | None:
     """A socket's path must fit 107 bytes, which a long TMPDIR may not leave room for."""
-    return "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108 - mkdtemp makes a folder of our own in it
+    is_short = len(os.fsencode(tempfile.gettempdir())) <= TEMPORARY_BYTES_MAX
+    return None if is_short else "/tmp"  # noqa: S108 - mkdtemp makes a folder of our own in it
