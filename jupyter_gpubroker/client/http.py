@@ -12,9 +12,10 @@ import random
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any, final
 
@@ -140,6 +141,16 @@ def _is_worth_repeating(error: httpx.TransportError, attempt: int) -> bool:
     return attempt < ATTEMPTS and not isinstance(error, httpx.ConnectError | httpx.TimeoutException)
 
 
+def _close_failed_sockets(error: BaseException | None) -> None:
+    """Close the socket of a connect that failed: httpcore 1.0's `SyncBackend.connect_unix_socket` leaves it open."""
+    while error is not None:
+        for frame, _ in walk_tb(error.__traceback__):
+            left = frame.f_locals.get("sock")
+            if isinstance(left, socket.socket):
+                left.close()
+        error = error.__cause__ or error.__context__
+
+
 @final
 class BrokerClient(_Base):
     """For code without an event loop. Safe to use from several threads. Close it, or use it as a context manager."""
@@ -179,7 +190,7 @@ class BrokerClient(_Base):
         query: Query | None = None,
         *,
         wait_s: int = WATCH_S,
-    ) -> Iterator[View]:
+    ) -> Generator[View, None, None]:
         """The answer now, and again each time it changes, for ever. Raises as `call` does."""
         etag: str | None = None
         while True:
@@ -193,6 +204,7 @@ class BrokerClient(_Base):
             try:
                 return _answer(self._http.request(**arguments, extensions={"trace": self._trace}))
             except httpx.TransportError as error:
+                _close_failed_sockets(error)
                 if not _is_worth_repeating(error, attempt):
                     raise self._down(error) from error
                 time.sleep(random.uniform(*PAUSE_S))  # noqa: S311 - jitter, not a secret
@@ -240,6 +252,19 @@ class AsyncBrokerClient(_Base):
         """Call a route. Raises BrokerError when refused, BrokerDown when nobody answers."""
         return _decoded(route, await self._send(self._request(route, thing_id, body, query, None)))
 
+    async def answer(
+        self,
+        route: Route[Any],
+        thing_id: str | None = None,
+        body: msgspec.Struct | bytes | None = None,
+        query: Query | None = None,
+        *,
+        etag: str | None = None,
+        wait_s: int = 0,
+    ) -> Answer:
+        """As `call`, but the answer as it came, to be passed on. Waits up to `wait_s` for one that differs from `etag`."""
+        return await self._send(self._request(route, thing_id, body, query, (etag, wait_s)))
+
     async def watch(
         self,
         route: Route[View],
@@ -247,7 +272,7 @@ class AsyncBrokerClient(_Base):
         query: Query | None = None,
         *,
         wait_s: int = WATCH_S,
-    ) -> AsyncIterator[View]:
+    ) -> AsyncGenerator[View, None]:
         """The answer now, and again each time it changes, for ever. Raises as `call` does."""
         etag: str | None = None
         while True:
