@@ -38,9 +38,13 @@ Look = Callable[[str], None]
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Who failed is photographed, and what the servers logged is shown."""
     report = yield
     if report.failed:
         item.stash[HAS_FAILED] = True
+        lab = getattr(item, "funcargs", {}).get("lab")
+        if isinstance(lab, Lab):
+            report.sections += lab.logs()
     return report
 
 

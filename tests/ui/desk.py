@@ -66,7 +66,7 @@ class Cell:
     def break_at(self, line: int) -> None:
         """Click into the margin beside a line, as the debugger's user does."""
         number = self._cell.locator(".cm-lineNumbers .cm-gutterElement").nth(line)
-        margin = self._cell.locator(".cm-breakpoint-gutter")
+        margin = self._cell.locator(".cm-gutter.cm-breakpoint-gutter")
         across, down = margin.bounding_box(), number.bounding_box()
         assert across is not None
         assert down is not None
@@ -105,7 +105,7 @@ class Notebook:
     def debug(self) -> None:
         """The button with the bug."""
         self._panel.locator(".jp-DebuggerBugButton").click()
-        expect(self._panel.locator(".cm-breakpoint-gutter").first).to_be_visible(timeout=SEEN_MS)
+        expect(self._panel.locator(".cm-gutter.cm-breakpoint-gutter").first).to_be_visible(timeout=SEEN_MS)
 
 
 class Desk:

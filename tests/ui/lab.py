@@ -29,6 +29,7 @@ SIMULATED_GPUS = "1xH200"
 START_S = 60.0
 END_S = 20.0
 LOOK_S = 0.05
+LOG_END = 5_000
 
 # What JupyterLab asks on its first start, answered: no news, please.
 QUIET = {"checkForUpdates": False, "fetchNews": "false"}
@@ -81,6 +82,11 @@ class Lab:
                 os.kill(pid, signal.SIGTERM)
         left = wait_until_gone(self.root)
         assert not left, left
+
+    def logs(self) -> list[tuple[str, str]]:
+        """The last words of all that runs here, by file."""
+        paths = [self._log, *sorted(self.places.state.glob("*.log"))]
+        return [(path.name, path.read_text(errors="replace")[-LOG_END:]) for path in paths]
 
     def write(self, name: str, cells: Sequence[str]) -> None:
         """A notebook with these code cells."""
@@ -190,7 +196,7 @@ class Lab:
             with contextlib.suppress(OSError, ValueError):  # not written yet, or in part
                 return str(json.loads(told.read_bytes())["url"]).rstrip("/")
             time.sleep(LOOK_S)
-        raise AssertionError(self._log.read_text()[-2_000:])
+        raise AssertionError(self._log.read_text()[-LOG_END:])
 
     def _request(self, method: str, path: str) -> Any:
         headers = {"Authorization": f"token {self._token}"}

@@ -100,7 +100,7 @@ def test_a_gpu_goes_to_the_job_during_lunch_at_a_breakpoint_and_comes_back(
     ended = lab.until(routes.JOB, lambda view: view.outcome is not None, job)
     assert (ended.outcome, ended.exit_status) == ("finished", 0)
     assert lab.lease("story.ipynb").state == "parked"
-    expect(stopped.notice).to_contain_text("parked", timeout=SEEN_MS)
+    expect(stopped.notice).to_contain_text("somebody who waited", timeout=SEEN_MS)
     look("gone")
 
     stopped.answer("p len(results)")
