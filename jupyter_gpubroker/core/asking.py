@@ -14,6 +14,7 @@ from .model import (
     SessionState,
     SlotSpec,
     State,
+    Telemetry,
 )
 from .place import never_served
 from .table import live
@@ -41,16 +42,18 @@ def queue_named(state: State, name: str) -> Queue:
 
 
 def check_servable(state: State, spec: SlotSpec) -> None:
-    """Raise Refused for what never can be. While no device was reported yet, anything may come."""
+    """Raise Refused for what never can be. While no device was looked at yet, anything may come."""
     if spec.count < 1:
         raise Refused(Reason.of("bad_count", count=spec.count))
-    problems = [telemetry.problem for telemetry in state.telemetry.values()]
-    if problems and all(problem is not None and problem.code == "no_gpu" for problem in problems):
-        raise Refused(Reason.of("no_gpu"))
-    if state.slots or (spec.profile is not None and spec.count > 1):
+    is_hopeless = spec.profile is not None and spec.count > 1
+    if is_hopeless or state.slots or any(map(_has_no_gpu, state.telemetry.values())):
         reason = never_served(state, spec)
         if reason is not None:
             raise Refused(reason)
+
+
+def _has_no_gpu(node: Telemetry) -> bool:
+    return node.problem is not None and node.problem.code == "no_gpu"
 
 
 def check_room(state: State, owner: Owner) -> None:

@@ -101,15 +101,15 @@ def observed(
     unwatched_ms: time before these samples in which nothing was seen, 0 in the normal course; None if that is unknown.
     """
     slots = draft.state.slots
-    context_seen = lease.context_seen or any(
+    if not lease.context_seen and any(
         has_context(draft.state, slots[look.slot_id], lease, look) for look in looks
-    )
+    ):
+        lease = replace(lease, context_seen=True)
     if unwatched_ms is None:
         lease = replace(lease, verdict=Verdict.UNKNOWN)
     elif unwatched_ms:
         paused = Millis(min(lease.verdict_since_ms + unwatched_ms, draft.now))
         lease = replace(lease, verdict_since_ms=paused)
-    lease = replace(lease, context_seen=context_seen)
     _judge(draft, lease, _is_busy(looks))
 
 

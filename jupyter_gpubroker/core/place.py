@@ -75,6 +75,8 @@ def never_served(state: State, spec: SlotSpec) -> Reason | None:
     if spec.profile is not None and spec.count > 1:
         return Reason.of("several_slices", count=spec.count, profile=spec.profile)
     slots = [slot for slot in state.slots.values() if not is_removed(slot)]
+    if not slots:
+        return Reason.of("no_gpu")
     if serving_slots(slots, spec):
         return None
     available = describe(slots)

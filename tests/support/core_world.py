@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jupyter_gpubroker.core.check import transition_violations, violations
-from jupyter_gpubroker.core.decide import Decision, apply, step
+from jupyter_gpubroker.core.decide import Decision, apply, next_deadline, step
 from jupyter_gpubroker.core.effects import Effect
 from jupyter_gpubroker.core.events import (
     Event,
@@ -66,7 +66,7 @@ from jupyter_gpubroker.core.model import (
 
 NODE = NodeId("node")
 SECOND = 1_000
-STEP_MS = 5 * SECOND
+STEP_MS = 9 * SECOND
 MINUTE = 60 * SECOND
 GONE = Reason.of("process_gone")
 CONTEXT_MIB = 400
@@ -143,7 +143,9 @@ class World:
         until = Millis(self.now + ms)
         while self.now < until:
             self.now = Millis(min(self.now + STEP_MS, until))
-            self.do(Ticked())
+            at_ms = next_deadline(self.state)
+            if at_ms is not None and at_ms <= self.now:
+                self.do(Ticked())
             self.look()
 
     # --- devices ----------------------------------------------------------------------------------------------------------
@@ -152,7 +154,8 @@ class World:
         self.do(inventory(*slots))
         for slot in slots:
             self.shown.setdefault(slot.id, OnSlot())
-        self.look()
+        if self.shown:
+            self.look()
         return self
 
     def look(self, *slot_ids: str) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -14,6 +14,7 @@ from jupyter_gpubroker.core.effects import AdmitHold, InspectSlots
 from jupyter_gpubroker.core.events import Event, PolicyApplied, RequestMade, Ticked
 from jupyter_gpubroker.core.model import (
     GENTLE,
+    LeaseId,
     Millis,
     Owner,
     Queue,
@@ -21,6 +22,7 @@ from jupyter_gpubroker.core.model import (
     Request,
     RequestId,
     SessionId,
+    SlotId,
     SlotSpec,
     SlotState,
     State,
@@ -67,7 +69,8 @@ def test_a_state_loaded_as_plain_maps_decides_the_same() -> None:
     world.session("next")
     world.asks("next")
     names = ("gpus", "slots", "sessions", "requests", "leases", "jobs")
-    plain = replace(world.state, **{name: dict(getattr(world.state, name)) for name in names})
+    maps: dict[str, Any] = {name: dict(getattr(world.state, name)) for name in names}
+    plain = replace(world.state, **maps)
     assert step(plain, Ticked(), world.now) == step(world.state, Ticked(), world.now)
 
 
@@ -124,9 +127,9 @@ def test_after_a_restart_every_hold_is_admitted_and_what_leaves_is_looked_at() -
     world.ends("b")
     effects = effects_of(world.state)
     assert effects == (
-        AdmitHold("GPU-0", 1, "a-lease"),
-        AdmitHold("GPU-1", 1, "b-lease"),
-        InspectSlots(("GPU-1",)),
+        AdmitHold(SlotId("GPU-0"), 1, LeaseId("a-lease")),
+        AdmitHold(SlotId("GPU-1"), 1, LeaseId("b-lease")),
+        InspectSlots((SlotId("GPU-1"),)),
     )
 
 
@@ -182,7 +185,7 @@ def test_what_is_long_over_is_forgotten_and_what_lives_is_not() -> None:
     world.passes(61 * MINUTE)
     world.look()
     world.session("newcomer")
-    assert set(world.state.leases) == set(world.state.requests) == {living}
+    assert [*world.state.leases] == [*map(LeaseId, world.state.requests)] == [living]
     assert world.state.jobs == {}
     assert set(world.state.sessions) == {"living", "newcomer"}
 
@@ -203,7 +206,8 @@ def test_a_device_that_is_gone_for_good_is_forgotten_in_the_end() -> None:
     world.devices(whole(0))
     world.passes(2 * MINUTE)
     world.session("newcomer")
-    assert set(world.state.slots) == set(world.state.gpus) == {"GPU-0"}
+    assert [*world.state.slots] == ["GPU-0"]
+    assert [*world.state.gpus] == ["GPU-0"]
 
 
 def test_live_is_what_is_not_over() -> None:

@@ -11,6 +11,7 @@ from jupyter_gpubroker.core.model import (
     LeaseState,
     Reason,
     RequestState,
+    SlotId,
     SlotSpec,
     SlotState,
 )
@@ -57,7 +58,7 @@ def test_a_release_orders_the_mildest_way_and_has_the_slot_looked_at_after_the_a
     )  # its process may still come to use it
     world.effects.clear()
     world.answers(lease_id)
-    assert world.effects == [InspectSlots(("GPU-0",))]
+    assert world.effects == [InspectSlots((SlotId("GPU-0"),))]
     world.look()
     assert world.lease(lease_id).state is LeaseState.CLEARED
     assert world.slot("GPU-0").state is SlotState.FREE
@@ -203,7 +204,7 @@ def test_unpark_brings_the_same_lease_home_under_a_new_epoch() -> None:
     assert world.request(request_id).state is RequestState.GRANTED
     assert world.request(request_id).lease_id == lease_id
     assert lease.state is LeaseState.GRANTED
-    assert world.effects == [AdmitHold("GPU-0", 2, lease.id)]
+    assert world.effects == [AdmitHold(SlotId("GPU-0"), 2, lease.id)]
     assert lease.order is not None
     assert (lease.order.kind, lease.order.resume) == (PARKED, True)
     world.uses("k", "GPU-0", busy=False)

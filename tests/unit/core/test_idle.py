@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jupyter_gpubroker.core.idle import limit_ms, policy_of, reclaimable_ms, verdict_of
@@ -239,7 +241,7 @@ def test_a_steady_sample_changes_nothing_that_is_kept() -> None:
     ],
 )
 def test_commands_batch_queues_and_headless_runs_are_never_taken_for_idleness(
-    kind: SessionKind, queue: str, fields: dict[str, bool]
+    kind: SessionKind, queue: str, fields: dict[str, Any]
 ) -> None:
     world = World().devices(whole(0))
     world.session("s", kind=kind, **fields)

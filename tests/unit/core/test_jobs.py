@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jupyter_gpubroker.core.jobs import lease_of
@@ -18,11 +20,11 @@ from jupyter_gpubroker.errors import Conflict, NotFound, Refused
 from tests.support.core_world import MINUTE, SECOND, World, whole
 
 
-def starting(world: World, **fields: object) -> str:
+def starting(world: World, **fields: Any) -> str:
     return world.submits(world.runner(), "job", **fields)
 
 
-def running(world: World, **fields: object) -> str:
+def running(world: World, **fields: Any) -> str:
     job_id = starting(world, **fields)
     world.job_starts(job_id)
     world.uses(job_id, "GPU-0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpubroker.core.model import MiB, SlotSpec
+from jupyter_gpubroker.core.model import MiB, Reason, SlotId, SlotSpec
 from jupyter_gpubroker.core.place import choose, describe, never_served, serves
 from jupyter_gpubroker.errors import Refused
 from tests.support.core_world import World, slice_of, whole
@@ -51,7 +51,7 @@ def test_the_smallest_that_serves_is_chosen(spec: SlotSpec, chosen: list[str] | 
 
 
 def test_among_equals_the_one_it_had_before_is_preferred() -> None:
-    found = choose(world().state.slots.values(), SlotSpec(model="H200"), ["GPU-1"])
+    found = choose(world().state.slots.values(), SlotSpec(model="H200"), [SlotId("GPU-1")])
     assert found is not None
     assert found[0].id == "GPU-1"
 
@@ -95,6 +95,17 @@ def test_what_can_never_be_is_refused_at_once_with_what_there_is(spec: SlotSpec,
 def test_where_all_is_sliced_a_whole_gpu_is_refused() -> None:
     played = World().devices(*SLICES)
     assert never_served(played.state, SlotSpec()) is not None
+
+
+def test_where_there_is_no_gpu_a_request_is_refused_before_and_after_that_is_known() -> None:
+    early = World()
+    early.session("k")
+    request_id = early.asks("k")
+    early.devices()
+    assert early.request(request_id).reason == Reason.of("no_gpu")
+    with pytest.raises(Refused) as refused:
+        early.asks("k", "again")
+    assert refused.value.reason == Reason.of("no_gpu")
 
 
 def test_a_gpu_that_is_lost_today_may_be_asked_for() -> None:

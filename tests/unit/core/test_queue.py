@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jupyter_gpubroker.core.model import (
@@ -17,16 +19,14 @@ from jupyter_gpubroker.errors import Conflict, NotFound, Refused, TooMany
 from tests.support.core_world import MINUTE, SECOND, World, inventory, slice_of, whole
 
 
-def taken(world: World, *names: str) -> list[str]:
+def taken(world: World, *names: str) -> None:
     """Kernels at work, one on each slot."""
-    lease_ids = [world.holds(name) for name in names]
-    for lease_id in lease_ids:
+    for lease_id in [world.holds(name) for name in names]:
         slot_id = world.lease(lease_id).holds[0].slot_id
         world.uses(world.lease(lease_id).session_id, slot_id, busy=True)
-    return lease_ids
 
 
-def waits(world: World, name: str, **fields: object) -> str:
+def waits(world: World, name: str, **fields: Any) -> str:
     world.session(name)
     return world.asks(name, name + "-lease", **fields)
 

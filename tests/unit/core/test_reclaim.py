@@ -14,6 +14,7 @@ from jupyter_gpubroker.core.model import (
     LeaseState,
     Mode,
     Reason,
+    RequestId,
     SlotSpec,
     Verdict,
 )
@@ -29,9 +30,9 @@ EMPTY, PARKED, CHECKPOINTED, RESTARTED = (
 NEVER_USED_MS, NOTICE_MS = GENTLE.never_used_ms, GENTLE.notice_ms
 
 
-def noticed(world: World, *, seen: bool = True, **held: object) -> str:
+def noticed(world: World, *, seen: bool = True) -> str:
     """A never used lease that has notice, for a kernel that waits."""
-    lease_id = world.holds("k", **held)
+    lease_id = world.holds("k")
     world.session("next")
     world.asks("next", "next-lease")
     world.wait(NEVER_USED_MS + 10 * SECOND)
@@ -162,7 +163,7 @@ def test_a_notice_goes_on_for_the_next_in_line() -> None:
     world.ends("next")
     after = world.lease(lease_id).notice
     assert before is not None
-    assert after == replace(before, request_id="third-lease")
+    assert after == replace(before, request_id=RequestId("third-lease"))
 
 
 @pytest.mark.parametrize("activity", [Activity.RUNNING, Activity.UNKNOWN])
