@@ -44,6 +44,7 @@ HEADER_BYTES_MAX = 16 * 1024
 # More than `base` allows, so that a body too large gets an answer in words.
 WIRE_BYTES_MAX = 1024 * 1024
 IDLE_CONNECTION_S = 300.0
+BODY_S = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +149,7 @@ class Service:
             max_body_size=WIRE_BYTES_MAX,
             max_buffer_size=WIRE_BYTES_MAX + HEADER_BYTES_MAX,
             idle_connection_timeout=IDLE_CONNECTION_S,
+            body_timeout=BODY_S,
         )
         server.add_socket(self._place.listen())
         return server

@@ -14,15 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..filesystem import network_file_system
 from .errors import PlaceRefused
 
 MACHINE_SOCKET = Path("/run/gpubroker/broker.sock")
 SOCKET_PATH_BYTES_MAX = 107
-_NETWORK = (
-    "nfs nfs4 cifs smb3 smbfs afs ceph lustre gpfs beegfs panfs pvfs2 orangefs glusterfs ocfs2 gfs2 coda ncpfs "
-    "fuse.sshfs fuse.glusterfs fuse.ceph fuse.ceph-fuse fuse.juicefs fuse.s3fs fuse.rclone fuse.goofys"
-)
-NETWORK_FILE_SYSTEMS = frozenset(_NETWORK.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +100,10 @@ class Places:
         socket_path(self.socket)
         _private_folder(self.runtime)
         _private_folder(self.state)
-        kind = file_system(self.runtime)
-        if kind in NETWORK_FILE_SYSTEMS:
+        network = network_file_system(self.runtime)
+        if network is not None:
             raise PlaceRefused(
-                f"{self.runtime} lies on a network file system ({kind}), where a socket and its lock are not safe. "
+                f"{self.runtime} lies on a network file system ({network}), where a socket and its lock are not safe. "
                 f"Set XDG_RUNTIME_DIR to a folder of yours on a local disk of this machine."
             )
 
@@ -127,29 +123,6 @@ def socket_path(path: Path) -> str:
             "Set XDG_RUNTIME_DIR to a folder with a shorter name."
         )
     return str(path)
-
-
-def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The type of the file system that holds `path`, None where the host does not tell."""
-    try:
-        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return None
-    found: tuple[int, str | None] = (-1, None)
-    target = path.resolve()
-    for line in lines:
-        fields, _, source = line.partition(" - ")
-        point = Path(_unescaped(fields.split(" ")[4]))
-        # Of two mounts on one point the later one hides the other.
-        if target.is_relative_to(point) and len(point.parts) >= found[0]:
-            found = (len(point.parts), source.split(" ")[0])
-    return found[1]
-
-
-def _unescaped(text: str) -> str:
-    for code, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
-        text = text.replace(code, character)
-    return text
 
 
 def _absolute(environ: Mapping[str, str], name: str, default: Path) -> Path:

@@ -14,8 +14,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..filesystem import network_file_system
 from .errors import StoreRefused
-from .filesystem import network_file_system
 
 BUSY_TIMEOUT_S = 5.0  # only another program that reads or backs up the file can make us wait
 

@@ -13,11 +13,12 @@ import secrets
 import time
 from contextlib import nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
 from tornado import web
-from tornado.iostream import StreamClosedError
+from tornado.iostream import IOStream, StreamClosedError
 
 from ...core.model import Reason
 from ...errors import Refused
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 _ID_IN_PATH = re.compile(r"(?<=/)[0-9a-f]{32}(?=[:/]|$)")
 _WAIT = re.compile(r"(?:^|[,;\s])wait=(\d{1,6})(?:$|[,;\s])")
 _BROWSER_HEADERS = ("Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode")
+# Who connected never changes, so it is found out once for each connection.
+_CALLERS: WeakKeyDictionary[IOStream, Caller] = WeakKeyDictionary()
 
 
 class Refusal(Exception):
@@ -109,10 +112,14 @@ class Handler(web.RequestHandler):
 
     def _identify(self) -> Caller:
         connection: Any = self.request.connection
-        try:
-            return identify(connection.stream.socket, self._broker.settings.uid)
-        except Unidentified as error:
-            raise Refusal(403, "not_served", why=str(error)) from error
+        caller = _CALLERS.get(connection.stream)
+        if caller is None:
+            try:
+                caller = identify(connection.stream.socket, self._broker.settings.uid)
+            except Unidentified as error:
+                raise Refusal(403, "not_served", why=str(error)) from error
+            _CALLERS[connection.stream] = caller
+        return caller
 
     # --- the call ----------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,7 @@ import pytest
 
 from jupyter_gpubroker.client import places as places_module
 from jupyter_gpubroker.client.errors import PlaceRefused
-from jupyter_gpubroker.client.places import Places, file_system, is_off, socket_path
-
-MOUNTS = """\
-22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-30 22 0:40 / /home rw,relatime shared:5 - nfs4 server:/home rw
-31 30 0:41 / /home/ada/with\\040space rw - tmpfs tmpfs rw
-"""
+from jupyter_gpubroker.client.places import Places, is_off, socket_path
 
 
 def test_folders_follow_the_environment(folders) -> None:
@@ -94,17 +88,8 @@ def test_a_socket_path_fits_what_linux_allows() -> None:
         socket_path(Path("/" + "ñ" * 60))
 
 
-def test_a_network_file_system_is_recognised_by_its_innermost_mount(tmp_path: Path) -> None:
-    mounts = tmp_path / "mountinfo"
-    mounts.write_text(MOUNTS)
-    assert file_system(Path("/var/x"), mounts) == "ext4"
-    assert file_system(Path("/home/ada"), mounts) == "nfs4"
-    assert file_system(Path("/home/ada/with space/x"), mounts) == "tmpfs"
-    assert file_system(Path("/home/ada"), tmp_path / "none") is None
-
-
 def test_a_socket_on_a_network_file_system_is_refused(folders, monkeypatch) -> None:
-    monkeypatch.setattr(places_module, "file_system", lambda _: "nfs4")
+    monkeypatch.setattr(places_module, "network_file_system", lambda _: "nfs4")
     with pytest.raises(PlaceRefused, match=r"network file system \(nfs4\)"):
         Places.find().prepare()
 

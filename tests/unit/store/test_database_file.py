@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpubroker.store import Store, StoreRefused, filesystem
+from jupyter_gpubroker import filesystem
+from jupyter_gpubroker.store import Store, StoreRefused
 from tests.unit.store.entities import a_slot
 from tests.unit.store.stories import MARK, put
 

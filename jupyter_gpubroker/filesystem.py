@@ -1,7 +1,7 @@
-"""Which file system a path lies on, and why some are no place for a database.
+"""Which file system a path lies on, and why some are no place for a database or a socket.
 
 SQLite's write-ahead log needs shared memory and locks that work; network file systems promise both and keep neither, and
-a second machine may mount the same file.
+a second machine may mount the same files.
 """
 
 from __future__ import annotations

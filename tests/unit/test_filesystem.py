@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpubroker.store.filesystem import network_file_system
+from jupyter_gpubroker.filesystem import network_file_system
 
 ROOT = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
 
