@@ -94,6 +94,7 @@ class DemoPlace:
             [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
         )
         environment |= {
+            "TMPDIR": str(self._folder("tmp")),
             "XDG_RUNTIME_DIR": str(self._runtime),
             "XDG_STATE_HOME": str(self._folder("state")),
             "XDG_CONFIG_HOME": str(self._folder("config")),

@@ -16,7 +16,7 @@ from .stories import CHECKPOINTED, EMPTY, KEPT, PARKED, Story
 from .witness import Witness
 
 IN_ALL_S = 85.0  # clearing the stage takes the rest of the 90
-STEP_S = 25.0
+STEP_S = 30.0
 PLAYS: tuple[tuple[Story, Sequence[Act]], ...] = (
     (EMPTY, STEPS),
     (PARKED, STEPS),
@@ -57,9 +57,9 @@ async def _play(place: DemoPlace, report: Report) -> None:
         "gpubroker demo: simulated GPUs, real processes. Nothing of yours is touched.", bold=True
     )
     places = Places.find(place.environment)
-    url = await asyncio.to_thread(ensure_broker, places, environ=place.environment)
     server = JupyterServer(place)
-    await server.start()
+    starting = asyncio.to_thread(ensure_broker, places, environ=place.environment)
+    url, _ = await asyncio.gather(starting, server.start())
     async with AsyncBrokerClient(url) as broker:
         witness = Witness(broker, place.environment)
         try:

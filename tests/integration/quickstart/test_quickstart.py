@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,8 +18,8 @@ BY_HAND = "by-hand"
 
 
 @pytest.fixture
-def notebook() -> nbformat.NotebookNode:
-    return nbformat.read(NOTEBOOK, as_version=4)
+def notebook():
+    return json.loads(NOTEBOOK.read_bytes())
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def place(folders, monkeypatch):
 
 def test_it_is_shipped_without_outputs(notebook):
     nbformat.validate(notebook)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(not cell.outputs and cell.execution_count is None for cell in cells)
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells)
 
 
 @pytest.mark.asyncio
@@ -45,17 +46,17 @@ async def test_its_story_happens_as_it_is_told(notebook, place):
     await server.start()
     opened = await server.open_notebook("quickstart.ipynb")
     said = {}
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
             continue
-        running = opened.run(cell.source)
-        if BY_HAND in cell.metadata.get("tags", []):
+        running = opened.run("".join(cell["source"]))
+        if BY_HAND in cell["metadata"].get("tags", []):
             await opened.prompted()
             await anext(ended_jobs(place))
             opened.answer("p len(results)")
             await opened.prompted()
             opened.answer("c")
-        said[cell.id] = await running.ended()
+        said[cell["id"]] = await running.ended()
     everything = "\n".join(said.values())
     assert "2 simulated GPUs" in everything
     assert "of 360 test digits recognised" in everything
