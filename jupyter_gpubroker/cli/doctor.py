@@ -1,18 +1,18 @@
 """`gpubroker doctor`: a list of checks, each with what was found and, where something is wrong, what to do.
 
-To extend it, add a function to `CHECKS`. A check never changes anything but what every command does: start a broker where
-none is. One that raises is a finding, too.
+To extend it, add a function to `CHECKS`. One never changes anything but what every command does: start a broker where
+none is. What one raises is a finding, too.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -22,56 +22,60 @@ from .outcome import Command, Exit
 if TYPE_CHECKING:
     from ..client import Places
 
+# What hardware tests leave in the state folder once they have seen a give-back work here.
+VERIFIED = {"parked": "park-verified.json", "checkpointed": "checkpoint-verified.json"}
 EXTENSION_CONFIG = Path("etc", "jupyter", "jupyter_server_config.d", "jupyter_gpubroker.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check found. `sentence` says what to do where it is not `ok`."""
+class Check:
+    """What was found; of the same shape as `%gpu doctor`'s. `sentence` says what to do where it is not `ok`."""
 
     name: str
     ok: bool
     sentence: str
 
 
-def is_on(places: Places) -> Finding:
+class Seen(NamedTuple):
+    """Is it as it should be, and a sentence about it."""
+
+    ok: bool
+    sentence: str
+
+
+def is_on(places: Places) -> Seen:
     """Has somebody switched everything off?"""
     from ..client import is_off
 
     if not is_off():
-        return Finding("on", True, "gpubroker is on.")
+        return Seen(True, "gpubroker is on.")
     way = (
         f"Remove it with `gpubroker on` ({places.off_marker})"
         if places.off_marker.exists()
         else "Unset GPUBROKER"
     )
-    return Finding(
-        "on", False, f"gpubroker is off, so kernels start as if it were not installed. {way}."
-    )
+    return Seen(False, f"gpubroker is off, so kernels start as if it were not installed. {way}.")
 
 
-def places_are_fit(places: Places) -> Finding:
+def places_are_fit(places: Places) -> Seen:
     """Are the folders private, local, and their names short enough?"""
     places.prepare()
-    return Finding(
-        "places", True, f"The socket's folder is {places.runtime}, the state's {places.state}."
-    )
+    return Seen(True, f"The socket's folder is {places.runtime}, the state's {places.state}.")
 
 
-def broker_answers(places: Places) -> Finding:
+def broker_answers(places: Places) -> Seen:
     """Is a broker there, or can one be started?"""
     from ..client import routes
 
     with connect() as broker:
         health = broker.call(routes.HEALTH)
-    return Finding(
-        "broker",
+    return Seen(
         True,
         f"The broker {health.version} answers at {places.url}: {health.scope} scope, mode {health.mode}.",
     )
 
 
-def devices_are_read(_places: Places) -> Finding:
+def devices_are_read(_places: Places) -> Seen:
     """Can the broker see GPUs?"""
     from ..client import routes
 
@@ -81,54 +85,67 @@ def devices_are_read(_places: Places) -> Finding:
         )
         gpus = broker.call(routes.GPUS).gpus
     if health.problem is not None:
-        return Finding("devices", False, health.problem.sentence)
+        return Seen(False, health.problem.sentence)
     sick = [gpu for gpu in gpus if gpu.state != "ok"]
     if sick:
-        return Finding(
-            "devices", False, f"GPU {sick[0].index} ({sick[0].model}) is {sick[0].state}."
-        )
+        return Seen(False, f"GPU {sick[0].index} ({sick[0].model}) is {sick[0].state}.")
     kind = "simulated " if health.simulated else ""
     slots = sum(len(gpu.slots) for gpu in gpus)
-    return Finding("devices", bool(gpus), f"{len(gpus)} {kind}GPUs with {slots} slots are there.")
+    return Seen(bool(gpus), f"{len(gpus)} {kind}GPUs with {slots} slots are there.")
 
 
-def server_uses_us(_places: Places) -> Finding:
+def give_backs_work(places: Places) -> Seen:
+    """Which ways of giving a GPU back, beyond those that need nothing, were seen to work on this machine?"""
+    from ..client import routes
+
+    with connect() as broker:
+        is_simulated = broker.call(routes.HEALTH).simulated
+    if is_simulated:
+        return Seen(True, "On simulated GPUs every give-back is tried for real.")
+    off = [kind for kind, record in VERIFIED.items() if not (places.state / record).exists()]
+    if not off:
+        return Seen(True, "Parking and checkpointing were seen to work with these GPUs.")
+    return Seen(
+        True,
+        f"{' and '.join(off)} stay off, since nobody has seen them work with these GPUs yet.",
+    )
+
+
+def server_uses_us(_places: Places) -> Seen:
     """Does a Jupyter server of this environment load the extension and find the provisioner?"""
     config = Path(sys.prefix) / EXTENSION_CONFIG
     named = entry_points(group="jupyter_client.kernel_provisioners", name="gpubroker-provisioner")
     if not named:
-        return Finding(
-            "server",
+        return Seen(
             False,
             "The kernel provisioner is not registered here. Reinstall jupyter_gpubroker.",
         )
     if not config.exists():
-        return Finding(
-            "server",
+        return Seen(
             False,
             f"{config} is missing, so Jupyter does not load the extension. Run: "
             "jupyter server extension enable --sys-prefix jupyter_gpubroker",
         )
-    return Finding("server", True, f"Jupyter servers of {sys.prefix} load the extension.")
+    return Seen(True, f"Jupyter servers of {sys.prefix} load the extension.")
 
 
-def kernels_can_start(_places: Places) -> Finding:
+def kernels_can_start(_places: Places) -> Seen:
     """Is a Python kernel installed here? Those of other environments are found by Jupyter itself."""
     if find_spec("ipykernel") is None:
-        return Finding(
-            "kernels", False, f"{sys.prefix} has no Python kernel. Run: pip install ipykernel"
-        )
-    return Finding("kernels", True, "A Python kernel is installed in this environment.")
+        return Seen(False, f"{sys.prefix} has no Python kernel. Run: pip install ipykernel")
+    return Seen(True, "A Python kernel is installed in this environment.")
 
 
-CHECKS: tuple[Callable[[Places], Finding], ...] = (
-    is_on,
-    places_are_fit,
-    broker_answers,
-    devices_are_read,
-    server_uses_us,
-    kernels_can_start,
-)
+Look = Callable[["Places"], Seen]
+CHECKS: Mapping[str, Look] = {
+    "on": is_on,
+    "places": places_are_fit,
+    "broker": broker_answers,
+    "devices": devices_are_read,
+    "give_backs": give_backs_work,
+    "server": server_uses_us,
+    "kernels": kernels_can_start,
+}
 
 
 @click.command(cls=Command)
@@ -140,20 +157,20 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     from . import render
 
     places = Places.find()
-    findings = [_look(check, places) for check in CHECKS]
+    found = [Check(name, *_look(look, places)) for name, look in CHECKS.items()]
     if as_json:
-        render.echo_json({"checks": [asdict(finding) for finding in findings]})
+        render.echo_json({"checks": [asdict(check) for check in found]})
     else:
-        for finding in findings:
-            mark = click.style("ok  ", fg="green") if finding.ok else click.style("FAIL", fg="red")
-            click.echo(f"{mark} {finding.name}: {finding.sentence}")
-    ctx.exit(Exit.OK if all(finding.ok for finding in findings) else Exit.FAILED)
+        for check in found:
+            mark = click.style("ok  ", fg="green") if check.ok else click.style("FAIL", fg="red")
+            click.echo(f"{mark} {check.name}: {check.sentence}")
+    ctx.exit(Exit.OK if all(check.ok for check in found) else Exit.FAILED)
 
 
-def _look(check: Callable[[Places], Finding], places: Places) -> Finding:
+def _look(look: Look, places: Places) -> Seen:
     from ..client import BrokerDown, BrokerError, PlaceRefused
 
     try:
-        return check(places)
+        return look(places)
     except (BrokerDown, BrokerError, PlaceRefused, OSError) as error:
-        return Finding(check.__name__, False, str(error))
+        return Seen(False, str(error))

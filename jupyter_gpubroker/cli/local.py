@@ -37,8 +37,10 @@ def probe(as_json: bool) -> None:
     from ..devices.simulated_spec import SpecError
     from . import render
 
+    places = Places.find()
+    places.prepare()  # simulated GPUs lie there, in a folder that must be closed to others
     try:
-        choice = choose(os.environ.get("GPUBROKER_SIMULATE"), Places.find().simulated)
+        choice = choose(os.environ.get("GPUBROKER_SIMULATE"), places.simulated)
     except SpecError as error:
         raise Ended(Exit.USAGE, "bad_simulation", f"GPUBROKER_SIMULATE: {error}") from error
     found = asyncio.run(_probe(choice))
