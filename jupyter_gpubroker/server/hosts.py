@@ -104,6 +104,7 @@ class Standalone:
     def __init__(self, log: Any | None = None) -> None:
         self.places = Places.find()
         self._log = log or logging.getLogger(__name__)
+        self._opened: set[str] = set()
 
     def launched(self, kernel: Launched) -> None:
         # A thread, not a task: outside a server the event loop may stand still between two calls.
@@ -112,6 +113,8 @@ class Standalone:
         ).start()
 
     async def restarting(self, session_id: str) -> SessionView | None:
+        if session_id not in self._opened:
+            return None
         call = asyncio.to_thread(self._call, routes.RESTART_SESSION, session_id)
         return await within(RESTART_S, call, self._log, "restart_not_announced")
 
@@ -119,8 +122,10 @@ class Standalone:
         return None
 
     async def ended(self, session_id: str) -> None:
-        call = asyncio.to_thread(self._call, routes.END_SESSION, session_id)
-        await within(END_S, call, self._log, "session_end_not_told")
+        if session_id in self._opened:
+            self._opened.discard(session_id)
+            call = asyncio.to_thread(self._call, routes.END_SESSION, session_id)
+            await within(END_S, call, self._log, "session_end_not_told")
 
     def given_up(self, session_id: str) -> None:
         """Nothing to forget here; the broker sees the process end by itself."""
@@ -131,6 +136,7 @@ class Standalone:
         try:
             ensure_broker(self.places)
             self._call(routes.PUT_SESSION, kernel.session_id, kernel.body)
+            self._opened.add(kernel.session_id)
         except UNAVAILABLE as error:
             self._log.warning("session_not_opened: %s", error)
 

@@ -203,7 +203,11 @@ def order(number: int, kind: str, *, resume: bool = False) -> OrderView:
 
 
 def session_view(
-    session_id: str, kernel_id: str, *leases: LeaseView, activity: str = "idle"
+    session_id: str,
+    kernel_id: str,
+    *leases: LeaseView,
+    activity: str = "idle",
+    state: str = "live",
 ) -> SessionView:
     return SessionView(
         id=session_id,
@@ -211,7 +215,7 @@ def session_view(
         name="n",
         kernel_id=kernel_id,
         server_id="server",
-        state="live",
+        state=state,
         activity=activity,
         mode="enforce",
         policy="gentle",
