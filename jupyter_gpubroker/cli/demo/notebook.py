@@ -79,6 +79,7 @@ class JupyterServer:
                 "--ServerApp.jpserver_extensions={'jupyter_gpubroker': True}",
                 "--ServerApp.shutdown_no_activity_timeout=120",
                 "--MappingKernelManager.cull_idle_timeout=120",
+                "--MappingKernelManager.cull_interval=30",
                 "--MappingKernelManager.cull_busy=True",
             ],
             {"JUPYTER_TOKEN": self._token},

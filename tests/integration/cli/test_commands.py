@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
 import pytest
 
 from jupyter_gpubroker.client import BrokerClient, routes
 from tests.support.broker import Holder, RunningBroker, running_broker
-from tests.support.command_line import answer, end, ended_runner, gpubroker, submit
+from tests.support.command_line import answer, argv, end, ended_runner, gpubroker, submit
 
 
 @pytest.fixture
@@ -168,3 +170,11 @@ def test_the_probe_reads_the_devices_without_a_broker(broker: RunningBroker) -> 
     refused = gpubroker(broker, "probe", GPUBROKER_SIMULATE="2xNoSuchGpu")
     assert refused.returncode == 2
     assert "2xH200" in refused.stderr
+
+
+def test_the_probe_leaves_folders_that_a_broker_can_use(folders) -> None:
+    environ = {**os.environ, "GPUBROKER_SIMULATE": "1xH200"}
+    subprocess.run(argv("probe"), env=environ, capture_output=True, check=True)
+    assert (folders.runtime / "gpubroker").stat().st_mode & 0o777 == 0o700
+    with running_broker("1xH200") as broker:
+        assert broker.client.call(routes.HEALTH).ready

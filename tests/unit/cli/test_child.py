@@ -89,3 +89,32 @@ def test_our_own_signals_are_as_they_were_afterwards():
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     child.run_child(("true",), os.environ, None)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+
+
+def test_ctrl_c_at_the_terminal_reaches_it_once():
+    counts = (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "print('ready', flush=True)\n"
+        "signal.sigwait([signal.SIGINT])\n"
+        "print('twice' if signal.sigtimedwait([signal.SIGINT], 0.5) else 'once', flush=True)\n"
+    )
+    in_terminal = "import pty, sys; pty.spawn(sys.argv[1:])"
+    command = [
+        sys.executable,
+        "-c",
+        in_terminal,
+        sys.executable,
+        "-c",
+        RUN,
+        sys.executable,
+        "-c",
+        counts,
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\r\n"
+        process.stdin.write(b"\x03")
+        process.stdin.flush()
+        assert process.stdout.readline().removeprefix(b"^C") == b"once\r\n"
