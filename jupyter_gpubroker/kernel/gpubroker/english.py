@@ -161,7 +161,11 @@ ENGLISH = {
     "notice_keep": "At a prompt, write gpubroker.keep().",
     "notice_over": "The GPU stays yours. {sentence}",
     "gone_back": "Your idle GPU went to somebody who waited; `%gpu request` asks for one again.",
-    "going_back": "Your idle GPU goes to somebody who waited ({kind}).",
+    "gone_parked": (
+        "Your idle GPU went to somebody who waited; its memory waits on the host, and it returns "
+        "before your next cell runs."
+    ),
+    "notice_past": "The countdown is over and the GPU goes to somebody who waited.",
     "lease_over": "Your GPU lease ended; `%gpu why` says why, `%gpu request` asks for one again.",
     "still_away": (
         "Interrupted: your GPU is still parked, so the code was not run. Run it again to wait for "

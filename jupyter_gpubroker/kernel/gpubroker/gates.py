@@ -19,7 +19,7 @@ from .main_thread import MainThread
 from .notices import Notices
 from .sentences import say
 
-DEBUGGER_WAIT_S = 8.0
+DEBUGGER_WAIT_S = 5.0
 # Those that run code: a look at a variable calls its __repr__, which reads device memory.
 _STEPS = ("continue", "next", "stepIn", "stepOut", "goto")
 _LOOKS = ("evaluate", "variables", "setVariable", "copyToGlobals")

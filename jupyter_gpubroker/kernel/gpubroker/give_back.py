@@ -47,10 +47,11 @@ class GiveBack:
         deadline_s = max(order["due_in_ms"] / 1000 - MARGIN_S, 1.0)
         if order["resume"]:
             return self._answer(order, self._return(deadline_s))
-        why_not = self._offers.refusal(order["kind"], lease["simulated"])
+        kind = order["kind"]
+        why_not = self._offers.hindrance(kind) or self._offers.refusal(kind, lease["simulated"])
         if why_not is not None:
             return self._answer(order, why_not)
-        if order["kind"] == "empty":
+        if kind == "empty":
             return self._answer(order, self._empty())
         residue_mib, why_not = self._park(lease["simulated"], deadline_s)
         return self._answer(order, why_not, residue_mib)

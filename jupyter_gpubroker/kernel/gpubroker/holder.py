@@ -22,6 +22,7 @@ from .session import LIVE, Session
 
 WAIT_S = 30
 NOTICE_WAIT_S = 5  # while a countdown is on the screen
+RELEASED = "released"  # the reason of a lease that its own user gives back
 GIVEN_BACK = ("draining", "parked", "cleared")
 RETURNED = ("granted", "active")
 
@@ -51,6 +52,7 @@ class Holder:
         self._saver = saver
         self._lost = lost
         self._lock = threading.Lock()
+        self._offering = threading.Lock()
         self._applied: Optional[str] = None
         self._handed_back = ""
         self._saved: Optional[Key] = None
@@ -131,8 +133,10 @@ class Holder:
         """What others do with this process: suspended by its Jupyter server, and back."""
         order, state = lease["order"], lease["state"]
         kind = order["kind"] if order else lease["gave_back"]
-        if kind == "checkpointed" and (state == "parked" or (state == "draining" and order)):
-            self._main.take_away("checkpointed")
+        leaves = state == "parked" or (state == "draining" and order)
+        if kind == "checkpointed" and leaves and self._main.away is None:
+            if self._main.take_away("checkpointed"):
+                self._gave_back(lease, "checkpointed")
         elif self._main.away == "checkpointed" and state == "active" and order is None:
             self._main.brought_back()
             self._session.wake()
@@ -152,24 +156,34 @@ class Holder:
         if answer["ok"] and after["state"] not in (RETURNED if order["resume"] else GIVEN_BACK):
             # The order had run out: the broker has gone on without this answer.
             self._give_back.undo(lease)
-        elif answer["ok"] and order["kind"] == "empty":
+        elif answer["ok"] and not order["resume"]:
+            self._gave_back(lease, order["kind"])
+        self._session.wake()
+
+    def _gave_back(self, lease: View, kind: str) -> None:
+        if kind == "empty":
             with self._lock:
                 self._handed_back, self._applied = lease["id"], None
-        self._session.wake()
+        if not lease["reason"] or lease["reason"]["code"] != RELEASED:
+            self._notices.gone(kind)
 
     def _save(self, lease: View) -> None:
         """The Jupyter server restarts the kernel once it sees that this order's cause is saved; a failure ends the order."""
         number = lease["order"]["number"]
+        why = self._offers.hindrance("restarted")
         try:
-            self._saver.save(f"{lease['id']}:{number}")
+            if why is None:
+                self._saver.save(f"{lease['id']}:{number}")
         except Exception as error:  # noqa: BLE001 - whatever it is, the kernel must not be restarted
             why = reason("save_failed", error=f"{type(error).__name__}: {error}"[:200])
+        if why is not None:
             answer = {"number": number, "ok": False, "reason": why}
             self._session.broker.answer(lease["id"], answer)
 
     def offer(self, lease: View) -> None:
         """Tell what would work now, if that is news."""
-        body = self._offers.body(lease["simulated"])
-        if body != self._offered:
-            self._session.broker.offer(self._session.id, body)
-            self._offered = body
+        with self._offering:
+            body = self._offers.body(lease["simulated"])
+            if body != self._offered:
+                self._session.broker.offer(self._session.id, body)
+                self._offered = body

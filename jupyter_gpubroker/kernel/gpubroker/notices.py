@@ -47,6 +47,10 @@ class Notices:
         if self._board.show(text) and is_new:
             self._broker.notice_shown(lease["id"], notice["number"])
 
+    def gone(self, kind: str) -> None:
+        """The GPU went to somebody who waited, by `kind`."""
+        self.say_before_next_cell(say("gone_back" if kind == "empty" else "gone_parked"))
+
     def say_before_next_cell(self, line: str) -> None:
         self._lines = [*self._lines, line][-LINES_MAX:]
 
@@ -67,14 +71,8 @@ class Notices:
 
     def _close(self, lease: Optional[View]) -> None:
         """The notice is over; say how it ended."""
-        self._number = None
-        if lease is None:
-            text = say("gone_back")
-        elif lease["state"] in ("draining", "parked"):
-            text = say("going_back", kind=say("kind_" + (lease["gave_back"] or lease["give_back"])))
+        self._number, self._lines = None, []
+        if lease is not None and lease["state"] == "active":
+            self._board.show(say("notice_over", sentence=of_view(lease)))
         else:
-            text = say("notice_over", sentence=of_view(lease))
-        self._board.show(text)
-        self._lines = []
-        if lease is None or lease["state"] in ("draining", "parked"):
-            self.say_before_next_cell(text)
+            self._board.show(say("notice_past"))

@@ -1,4 +1,4 @@
-"""Which give-backs would work for this process right now, and why the others would not.
+"""Which give-backs work for this process, and why the others do not.
 
 Found out at run time, never assumed; the broker joins it with what the Jupyter server offers (`checkpointed`) and with what is
 seen on the device. The same answers stand behind `%gpu release`.
@@ -36,21 +36,19 @@ class Offers:
         }
 
     def refusal(self, kind: str, is_simulated: bool) -> Optional[Reason]:
-        """Why `kind` would not work now, None when it would."""
+        """Why `kind` does not work for this process, None when it does. What runs just now is left to `hindrance`."""
         if kind == "restarted":
             return None if self.consents else reason("no_consent")
         has_context = cuda_state.look().has_context
         if kind == "empty":
-            return self._no_empty(has_context)
+            return reason("context_alive") if has_context else None
         if not has_context:
             return reason("nothing_to_park")
-        if self._main.is_busy:
-            return reason("cell_running")
         return self._parking.refusal(is_simulated)
 
-    def _no_empty(self, has_context: bool) -> Optional[Reason]:
-        if has_context:
-            return reason("context_alive")
-        # Code that runs may come to its first use of the GPU; without a library loaded, its import asks anew.
-        safe = self._asks_at_first_use() and not cuda_state.loaded_libraries()
-        return reason("cell_running") if self._main.is_busy and not safe else None
+    def hindrance(self, kind: str) -> Optional[Reason]:
+        """Code that runs and must not lose the GPU. Where a first use would ask for a GPU anew, `empty` does it no harm."""
+        asks_anew = self._asks_at_first_use() and not cuda_state.loaded_libraries()
+        if self._main.is_busy and not (kind == "empty" and asks_anew):
+            return reason("cell_running")
+        return None

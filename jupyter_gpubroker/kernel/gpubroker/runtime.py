@@ -31,8 +31,8 @@ from .sentences import of_view, say
 from .session import Session
 from .waiting import Wait
 
-READY_S = 10.0
-FIRST_USE_READY_S = 5.0
+START_S = 10.0  # a broker that is being started answers by then
+RETRY_S = 2.0
 GIVE_BACK_S = 90.0
 NAP_S = 0.25
 
@@ -70,6 +70,7 @@ class Runtime:
         self.arrival = Arrival(session, self.main, self.link)
         self.gates = Gates(shell, self.main, self.arrival, self.notices, self._cell_runs)
         self._last_request: Optional[str] = None
+        self._started = time.monotonic()
 
     def start(self, lease_id: Optional[str] = None) -> None:
         """Listen to the broker from now on. `lease_id` is the lease the process was started with."""
@@ -97,9 +98,9 @@ class Runtime:
 
     # --- getting one -------------------------------------------------------------------------------
 
-    def request(self, wanted: Wanted, ready_s: float = READY_S) -> View:
+    def request(self, wanted: Wanted) -> View:
         """Wait until granted; the lease, its devices shown. Raises Refused, Unavailable or Interrupted."""
-        self._require(ready_s)
+        self._require()
         held = self._held_instead(wanted.spec["count"])
         if held is None:
             with self.main.waiting():
@@ -109,7 +110,7 @@ class Runtime:
 
     async def arequest(self, wanted: Wanted) -> View:
         """The same while the event loop runs on."""
-        self._require(READY_S)
+        self._require()
         held = self._held_instead(wanted.spec["count"])
         if held is None:
             with self.main.waiting():
@@ -150,7 +151,7 @@ class Runtime:
 
     def _arrived(self, lease: View) -> None:
         self.holder.apply(lease)
-        self.link.nudge()
+        self.session.refresh()
         print(render.granted(lease))
         state = cuda_state.look()
         if state.kind == cuda_state.BLIND:
@@ -184,7 +185,7 @@ class Runtime:
 
     def _try_to_get(self, wanted: Wanted, otherwise: str) -> None:
         try:
-            self.request(wanted, FIRST_USE_READY_S)
+            self.request(wanted)
         except (GPUBrokerError, Interrupted) as error:
             self.first_use.done()
             print(error, otherwise)
@@ -232,8 +233,7 @@ class Runtime:
     def _why_not(self, kind: str, lease: View) -> Optional[str]:
         """A sentence, None when `kind` would work; asking for a restart is consent enough."""
         if kind == "parked":
-            with self.main.waiting():
-                why = self.offers.refusal(kind, lease["simulated"])
+            why = self.offers.refusal(kind, lease["simulated"])
             return None if why is None else render.reason(why)
         if kind == "checkpointed":
             why = lease["refusals"].get(kind)
@@ -245,7 +245,7 @@ class Runtime:
         """Ask for the order, and wait until it was carried out; how it ended."""
         broker = self.session.broker
         with self.main.waiting():
-            # What is possible while this cell waits may differ from what was told last.
+            # What is possible may have changed since the listening thread told it.
             self.offers.consents = self.offers.consents or kind == "restarted"
             self.holder.offer(lease)
             if kind == "parked":
@@ -272,14 +272,11 @@ class Runtime:
     # --- questions ---------------------------------------------------------------------------------
 
     def status(self) -> str:
-        self._require(READY_S)
-        view = self.session.broker.session(self.session.id).view
-        assert view is not None
-        self.session.saw(view)
+        view = self._require()
         return render.status(view, self.session.lease, self.session.broker.queue())
 
     def why(self) -> str:
-        self._require(READY_S)
+        self._require()
         lease, broker = self.session.lease, self.session.broker
         if lease is not None:
             return render.why(broker.why("leases", lease["id"]))
@@ -288,14 +285,13 @@ class Runtime:
         return say("nothing_to_explain")
 
     def queue(self) -> str:
-        self._require(READY_S)
+        self._require()
         return render.queue(self.session.broker.queue())
 
     def policy(self) -> str:
-        self._require(READY_S)
-        assert self.session.view is not None
+        view = self._require()
         consent = say("consents" if self.offers.consents else "consents_not")
-        return render.policy(self.session.view, self.session.lease, consent)
+        return render.policy(view, self.session.lease, consent)
 
     # --- restarts ----------------------------------------------------------------------------------
 
@@ -325,19 +321,21 @@ class Runtime:
 
     # --- inside ------------------------------------------------------------------------------------
 
-    def _require(self, timeout_s: float) -> None:
-        """The broker knows this process. Raises Unavailable."""
-        if not self.session.is_own:
+    def _require(self) -> View:
+        """The session as the broker has it now. Raises Unavailable; waits where the broker may just be starting."""
+        session = self.session
+        if not session.is_own:
             raise Unavailable(say("child_process"))
-        due = time.monotonic() + timeout_s
-        while self.session.view is None and time.monotonic() < due:
+        due = max(self._started + START_S, time.monotonic() + RETRY_S)
+        while session.view is None and time.monotonic() < due:
             self.link.nudge()
-            self.session.wait_until(lambda: self.session.view is not None, NAP_S)
-        if self.session.view is None:
-            raise Unavailable(self.session.problem or say("no_broker"))
+            session.wait_until(lambda: session.view is not None, NAP_S)
+        if session.view is None:
+            raise Unavailable(session.problem or say("no_broker"))
+        return session.refresh()
 
     def _lease(self) -> View:
-        self._require(READY_S)
+        self._require()
         lease = self.session.lease
         if lease is None:
             raise Refused(say("no_lease"), "no_lease")

@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, Mapping, MutableMapping, Optional, Tuple
 
 from .broker import Broker, View
-from .errors import Unavailable
+from .errors import Refused, Unavailable
 from .sentences import say
 
 HOLDER = "GPUBROKER_HOLDER"
@@ -48,6 +48,18 @@ class Session:
         with self._changed:
             self.view, self.problem = view, None
             self._changed.notify_all()
+
+    def refresh(self) -> View:
+        """Ask now: what the listening thread saw last may be older than what this process just did."""
+        try:
+            view = self.broker.session(self.id).view
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise Unavailable(say("not_registered")) from None
+        assert view is not None
+        self.saw(view)
+        return view
 
     def failed(self, sentence: str) -> None:
         """The broker cannot be asked at the moment; what was seen stays the newest."""

@@ -163,7 +163,11 @@ SPANISH = {
     "notice_keep": "En un prompt, escriba gpubroker.keep().",
     "notice_over": "La GPU sigue siendo suya. {sentence}",
     "gone_back": "Su GPU ociosa pasó a quien esperaba; `%gpu request` pide una otra vez.",
-    "going_back": "Su GPU ociosa pasa a quien esperaba ({kind}).",
+    "gone_parked": (
+        "Su GPU ociosa pasó a quien esperaba; su memoria espera en el host, y vuelve antes de que "
+        "corra su próxima celda."
+    ),
+    "notice_past": "La cuenta atrás terminó y la GPU pasa a quien esperaba.",
     "lease_over": "Su préstamo de GPU terminó; `%gpu why` dice por qué, `%gpu request` pide una otra vez.",
     "still_away": (
         "Interrumpido: su GPU sigue aparcada, así que el código no se ejecutó. Ejecútelo otra vez "
