@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "why": (".look:why", "Why a lease, a request or a job is as it is."),
         "doctor": (".doctor:doctor", "Check what can go wrong, and say what to do."),
         "probe": (".local:probe", "Read the devices, past the broker."),
+        "simulate": (".simulate:simulate", "Replay a recorded workload and compare the rules."),
         "broker": (".local:broker", "Run the broker in the foreground."),
         "off": (".local:off", "Keep the broker out of everything you start."),
         "on": (".local:on", "Take `off` back."),

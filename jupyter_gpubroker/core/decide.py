@@ -49,12 +49,17 @@ from .model import LeaseState, Millis, Reason, RequestState, State
 from .table import live
 
 __all__ = [
-    "AuditReason", "Change", "Decision", "Drop", "Put", "apply", "effects_of", "last_number", "next_deadline", "step",
+    "AuditReason", "Change", "Decision", "Drop", "Put", "advance", "apply", "effects_of", "last_number", "next_deadline", "step",
 ]  # fmt: skip
 
 
 def step(state: State, event: Event, now: Millis) -> Decision:
     """What follows from `event` at the moment `now`. Raises Refused; never changes `state`."""
+    return advance(state, event, now)[0]
+
+
+def advance(state: State, event: Event, now: Millis) -> tuple[Decision, State]:
+    """As `step`, with the state that follows, which is the one that `apply` would make of the changes."""
     draft = Draft(state, now)
     HANDLERS[type(event)](draft, event)
     if draft.has_changed or _may_change_by_itself(state, event):
@@ -65,7 +70,7 @@ def step(state: State, event: Event, now: Millis) -> Decision:
         or draft.state.number // history.SWEEP_EVERY > state.number // history.SWEEP_EVERY
     ):
         history.sweep(draft)
-    return draft.decision()
+    return draft.decision(), draft.state
 
 
 def settle(draft: Draft) -> None:
