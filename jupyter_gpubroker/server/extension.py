@@ -20,9 +20,11 @@ from traitlets import Unicode
 
 from ..client.places import Places, is_off
 from ..wire.views import SessionsView
-from . import changes, checkpoint, hosts, restart, settings
+from . import changes, checkpoint, hints, hosts, proxy, restart, settings
 from .checkpoint import Checkpoints
+from .desk import Desk
 from .environment import is_inherited
+from .handlers import BrokerHandler
 from .link import ServerLink
 from .orders import Offers, Orders
 from .provisioner import GPUBrokerProvisioner
@@ -39,6 +41,7 @@ class GPUBrokerExtension(ExtensionApp):
 
     name = "gpubroker"
     link: ServerLink | None = None
+    desk: Desk | None = None
 
     broker_url = Unicode(
         "",
@@ -54,11 +57,13 @@ class GPUBrokerExtension(ExtensionApp):
             return
         server = self._server
         assert server.event_logger is not None
-        server.event_logger.register_event_schema(changes.LEASE_SCHEMA)
+        for schema in (changes.LEASE_SCHEMA, hints.CHANGED_SCHEMA):
+            server.event_logger.register_event_schema(schema)
         places = Places.find(url=self.broker_url or None)
         self.link = ServerLink(
             places, uuid.uuid4().hex, self.log, self._sessions_seen, self._connected
         )
+        self.desk = Desk(self.link, partial(_emit, server.event_logger, hints.CHANGED_SCHEMA_ID))
         self._checkpoints = Checkpoints(places)
         self._offers = Offers(self.link, self._checkpoints.offer, self.log)
         restarts = Restarts(places.state / "restore", self.link.has_order)
@@ -76,12 +81,19 @@ class GPUBrokerExtension(ExtensionApp):
         base = self.settings[_CONNECTION_CLASS]
         self.settings[_CONNECTION_CLASS] = tapped(base, self.link.watches.get)
 
+    def initialize_handlers(self) -> None:
+        self.handlers.append((rf"/{proxy.PREFIX}/(.*)", BrokerHandler, {"desk": self.desk}))
+
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
         """The server's event loop runs."""
         if self.link is not None:
             self.link.start()
+        if self.desk is not None:
+            self.desk.start()
 
     async def stop_extension(self) -> None:
+        if self.desk is not None:
+            await self.desk.close()
         if self.link is not None:
             await self._offers.close()
             await self._orders.close()

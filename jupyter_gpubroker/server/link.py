@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..client.errors import BrokerError
-from ..client.http import AsyncBrokerClient
+from ..client.http import Answer, AsyncBrokerClient, Query
 from ..client.places import Places
 from ..client.start import ensure_broker_async
 from ..wire import routes
@@ -121,6 +121,24 @@ class ServerLink:
         client = await self._connect()
         try:
             return await client.call(route, thing_id, body)
+        except UNAVAILABLE as error:
+            self._is_connected = isinstance(error, BrokerError)
+            raise
+
+    async def answer(
+        self,
+        route: routes.Route[Any],
+        thing_id: str | None = None,
+        body: Any = None,
+        query: Query | None = None,
+        *,
+        etag: str | None = None,
+        wait_s: int = 0,
+    ) -> Answer:
+        """As `call`, but the answer as it came, to be passed on."""
+        client = await self._connect()
+        try:
+            return await client.answer(route, thing_id, body, query, etag=etag, wait_s=wait_s)
         except UNAVAILABLE as error:
             self._is_connected = isinstance(error, BrokerError)
             raise
