@@ -170,6 +170,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The GPU has too little free memory.",
         "La GPU tiene muy poca memoria libre.",
     ),
+    "busy": (
+        "The process is still working on the GPU; it can be suspended when that work is done.",
+        "El proceso aún trabaja en la GPU; podrá suspenderse cuando termine.",
+    ),
     "gone": ("The process is gone.", "El proceso ya no existe."),
     "illegal_state": (
         "The process was not in a state that allows it.",
