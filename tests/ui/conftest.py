@@ -88,7 +88,7 @@ def desk(lab: Lab, page: Page, request: pytest.FixtureRequest) -> Iterator[Desk]
         page.screenshot(path=FAILURES / f"{request.node.name}.png")
         page.goto(lab.url)
     else:
-        desk.close_all()
+        desk.close()
 
 
 @pytest.fixture

@@ -9,13 +9,21 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-LOADED_MS = 25_000
+LOADED_MS = 60_000
 SEEN_MS = 30_000
 NUMBERED = re.compile(r"\[\d+\]:")
 ERRORS = (
     "[data-mime-type='application/vnd.jupyter.error'],"
     "[data-mime-type='application/vnd.jupyter.stderr']"
 )
+# The colour of an element's text, and of the nearest paper below it that is not transparent.
+COLOURS = """element => {
+    let behind = element;
+    while (/^(transparent|rgba\\(.*, 0\\))$/.test(getComputedStyle(behind).backgroundColor)) {
+        behind = behind.parentElement;
+    }
+    return [getComputedStyle(element).color, getComputedStyle(behind).backgroundColor];
+}"""
 
 
 class Cell:
@@ -105,7 +113,9 @@ class Notebook:
     def debug(self) -> None:
         """The button with the bug."""
         self._panel.locator(".jp-DebuggerBugButton").click()
-        expect(self._panel.locator(".cm-gutter.cm-breakpoint-gutter").first).to_be_visible(timeout=SEEN_MS)
+        expect(self._panel.locator(".cm-gutter.cm-breakpoint-gutter").first).to_be_visible(
+            timeout=SEEN_MS
+        )
 
 
 class Desk:
@@ -121,12 +131,35 @@ class Desk:
         self.page.locator(".jp-DirListing-itemName", has_text=words).dblclick()
         return Notebook(self.page)
 
-    def close_all(self) -> None:
-        """File > Close All Tabs; what was changed is not saved."""
+    def close(self) -> None:
+        """Close the one notebook that is open; what it shows is not saved."""
         menu(self.page, "File", "application:close-all")
-        changed = self.page.locator(".jp-Dialog .jp-mod-warn")
-        while changed.count():
-            changed.first.click()
+        self.page.locator(".jp-Dialog .jp-mod-warn").click()
+        expect(self.page.locator(".jp-NotebookPanel")).to_have_count(0, timeout=SEEN_MS)
+
+    def wear(self, theme: str) -> None:
+        """Settings > Theme."""
+        self.page.locator(".lm-MenuBar-itemLabel").get_by_text("Settings", exact=True).click()
+        self.page.locator(".lm-Menu-itemLabel").get_by_text("Theme", exact=True).hover()
+        self.page.locator(".lm-Menu-itemLabel").get_by_text(theme, exact=True).click()
+        expect(self.page.locator(f"body[data-jp-theme-name='{theme}']")).to_be_attached(
+            timeout=SEEN_MS
+        )
+
+
+def contrast(text: Locator) -> float:
+    """How far a text's colour stands out from what is behind it: 1 is not at all, 4.5 is what WCAG 2 (1.4.3) asks for."""
+    ink, paper = (luminance(colour) for colour in text.evaluate(COLOURS))
+    return (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `rgb(r, g, b)`, by WCAG 2."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def menu(page: Page, name: str, command: str) -> None:

@@ -67,9 +67,18 @@ class Lab:
         return f"{self._address}/lab?token={self._token}&reset"
 
     def start(self) -> None:
-        """Start it and wait until it listens."""
+        """Start it and wait until it answers."""
         self._server = self._launch()
-        self._address = self._told_address(self._server)
+        told = Path(self.environment["JUPYTER_RUNTIME_DIR"], f"jpserver-{self._server.pid}.json")
+        deadline_s = time.monotonic() + START_S
+        while time.monotonic() < deadline_s and self._server.poll() is None:
+            # Its address is not written down yet, or in part, or before it listens.
+            with contextlib.suppress(OSError, ValueError, httpx.ConnectError):
+                self._address = str(json.loads(told.read_bytes())["url"]).rstrip("/")
+                self._request("GET", "/api/status")
+                return
+            time.sleep(LOOK_S)
+        raise AssertionError(self._log.read_text()[-LOG_END:])
 
     def end(self) -> None:
         """End the server with its kernels, then the broker, the runner and its jobs."""
@@ -187,16 +196,6 @@ class Lab:
                 stdout=log,
                 stderr=log,
             )
-
-    def _told_address(self, server: subprocess.Popen[bytes]) -> str:
-        """Where the server listens, as it writes down for other programs."""
-        told = Path(self.environment["JUPYTER_RUNTIME_DIR"], f"jpserver-{server.pid}.json")
-        deadline_s = time.monotonic() + START_S
-        while time.monotonic() < deadline_s and server.poll() is None:
-            with contextlib.suppress(OSError, ValueError):  # not written yet, or in part
-                return str(json.loads(told.read_bytes())["url"]).rstrip("/")
-            time.sleep(LOOK_S)
-        raise AssertionError(self._log.read_text()[-LOG_END:])
 
     def _request(self, method: str, path: str) -> Any:
         headers = {"Authorization": f"token {self._token}"}

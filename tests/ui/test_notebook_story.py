@@ -13,18 +13,18 @@ from playwright.sync_api import expect
 
 from jupyter_gpubroker.client import routes
 from tests.ui.conftest import Look
-from tests.ui.desk import SEEN_MS, Desk
+from tests.ui.desk import SEEN_MS, Desk, contrast
 from tests.ui.lab import Lab
 
 pytestmark = pytest.mark.browser
 
 LIMITS = """
 [policies.test]
-idle = "1s"
+idle = "500ms"
 notice = "{notice}"
 never_used = "20s"
 host_busy = "10m"
-keep = "2s"
+keep = "1s"
 keeps_max = 2
 [queues.interactive]
 policy = "test"
@@ -95,8 +95,6 @@ def test_a_gpu_goes_to_the_job_during_lunch_at_a_breakpoint_and_comes_back(
     expect(stopped.notice).to_contain_text("gpubroker.keep()", timeout=SEEN_MS)
     expect(stopped.input).to_be_visible()
     look("notice")
-    told = stopped.notice.inner_text()
-    expect(stopped.notice).not_to_have_text(told, timeout=SEEN_MS)  # it counts down
     ended = lab.until(routes.JOB, lambda view: view.outcome is not None, job)
     assert (ended.outcome, ended.exit_status) == ("finished", 0)
     assert lab.lease("story.ipynb").state == "parked"
@@ -125,6 +123,12 @@ def test_who_says_keep_keeps_the_gpu(lab: Lab, desk: Desk, look: Look) -> None:
     stopped.start()
     stopped.asked()
     expect(stopped.notice).to_contain_text("gpubroker.keep()", timeout=SEEN_MS)
+    told = stopped.notice.inner_text()
+    expect(stopped.notice).not_to_have_text(told, timeout=SEEN_MS)  # it counts down
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        desk.wear(theme)
+        look(f"notice in {theme}")
+        assert contrast(stopped.notice) >= 4.5
     stopped.answer("gpubroker.keep()")
     expect(stopped.notice).to_contain_text("stays yours", timeout=SEEN_MS)
     look("kept at the prompt")
@@ -132,7 +136,7 @@ def test_who_says_keep_keeps_the_gpu(lab: Lab, desk: Desk, look: Look) -> None:
     stopped.answer("c")
     stopped.ended()
 
-    # What "keep" gave is over after 2 s; the job still waits.
+    # What "keep" gave is over after a second; the job still waits.
     lab.until(routes.LEASES, lambda view: view.leases[0].notice is not None)
     look("notice")
     assert "Kept for" in keep.run()
