@@ -146,4 +146,4 @@ async def test_a_python_that_does_not_run_is_no_trouble(
 
 
 async def test_other_kernels_are_not_asked(environment: Environment) -> None:
-    assert await environment.prepare(("R", "--slave")) == Preload({}, "not_ipykernel")
+    assert await environment.prepare(argv=("R", "--slave")) == Preload({}, "not_ipykernel")
