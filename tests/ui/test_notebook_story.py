@@ -212,7 +212,7 @@ def test_who_interrupts_the_wait_has_left_the_line(lab: Lab, desk: Desk, look: L
 
 def test_hostile_names_are_only_names(lab: Lab, desk: Desk, look: Look) -> None:
     script = "<img src=x onerror=window.hostile=1>"
-    name = f"\"'`$(touch hostile)`{script}\u2028{{x}} %s\u202eשלום".ljust(190, "x") + ".ipynb"
+    name = f"\"'`$(touch hostile)`{script}\n\u2028{{x}} %s\u202eשלום".ljust(190, "x") + ".ipynb"
     lab.apply(LIMITS.format(notice="60s"))
     lab.write(name, ["%gpu request", "%gpu queue", "%gpu", "%gpu why", VISIBLE])
     notebook = desk.open("onerror")
