@@ -1,7 +1,7 @@
 """The rules that never break, as functions of the state: each returns what is wrong, in words for who repairs it.
 
 Tests run them after each step, the broker when it loads a state: with violations it grants nothing. They derive everything
-anew and trust no index. Names (I1, I3, ...) as in `docs/invariants.md`; rules about the outside are judged by the tests.
+anew and trust no index. The names (I1, I3, ...) are used all over the project; rules about the outside are judged by the tests.
 """
 
 from __future__ import annotations

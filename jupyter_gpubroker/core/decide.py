@@ -49,7 +49,8 @@ from .model import LeaseState, Millis, Reason, RequestState, State
 from .table import live
 
 __all__ = [
-    "AuditReason", "Change", "Decision", "Drop", "Put", "advance", "apply", "effects_of", "last_number", "next_deadline", "step",
+    "AuditReason", "Change", "Decision", "Drop", "Put",
+    "advance", "apply", "effects_of", "last_number", "next_deadline", "step",
 ]  # fmt: skip
 
 
@@ -65,10 +66,7 @@ def advance(state: State, event: Event, now: Millis) -> tuple[Decision, State]:
     if draft.has_changed or _may_change_by_itself(state, event):
         settle(draft)
     _refuse_to_wait(draft, event)
-    if (
-        isinstance(event, SessionOpened)
-        or draft.state.number // history.SWEEP_EVERY > state.number // history.SWEEP_EVERY
-    ):
+    if history.is_due(state, draft.state):
         history.sweep(draft)
     return draft.decision(), draft.state
 

@@ -76,8 +76,13 @@ def job_sentence(state: State, job: Job, now: Millis) -> Sentences:
 def lease_reasons(state: State, lease: Lease, now: Millis) -> tuple[Reason, ...]:
     """How it stands now, then why, where that is not the same."""
     stands = _lease_reason(state, lease, now)
-    tells_cause = lease.cause is not None and lease.notice is None
-    return (stands, lease.cause) if tells_cause and lease.cause is not None else (stands,)
+    if lease.notice is not None:
+        return (stands,)
+    if lease.cause is not None:
+        return (stands, lease.cause)
+    if lease.state is LeaseState.ACTIVE and (lease.keep_until_ms or 0) > now:
+        return (stands, Reason.of("lease_kept", left_ms=(lease.keep_until_ms or now) - now))
+    return (stands,)
 
 
 def _lease_reason(state: State, lease: Lease, now: Millis) -> Reason:

@@ -121,13 +121,19 @@ def failed(draft: Draft, lease: Lease, why: Reason) -> None:
         _restore(draft, lease, why)
 
 
-def stay(draft: Draft, lease: Lease, cause: Reason) -> Lease:
-    """Nobody can give the lease back now: it stays, and is not asked again before another idle limit."""
+def stay(draft: Draft, lease: Lease, cause: Reason) -> None:
+    """Nobody can give the lease back now: it stays, and is not asked again before another idle limit.
+
+    An end that has come is not announced again.
+    """
     policy = policy_of(draft.state, lease)
-    until = None if policy is None else Millis(draft.now + policy.idle_ms)
-    kept = replace(lease, notice=None, ends_ms=None, keep_until_ms=until, cause=cause)
-    draft.put(kept, cause)
-    return kept
+    idle_ms = 0 if policy is None else policy.idle_ms
+    until_ms = Millis(max(draft.now + idle_ms, lease.keep_until_ms or 0))
+    is_late = lease.ends_ms is not None and lease.ends_ms <= draft.now
+    ends_ms = None if is_late else lease.ends_ms
+    draft.put(
+        replace(lease, notice=None, ends_ms=ends_ms, keep_until_ms=until_ms, cause=cause), cause
+    )
 
 
 def _restore(draft: Draft, lease: Lease, why: Reason) -> None:

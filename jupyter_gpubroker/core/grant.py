@@ -70,5 +70,7 @@ def _resumed(draft: Draft, lease: Lease, holds: tuple[Hold, ...], reason: Reason
     number = lease.orders + 1
     order = Order(number, lease.gave_back, draft.now, due_ms, resume=True)
     fields = {"order": order, "orders": number, "deadline_ms": due_ms, "gave_back": None}
+    if lease.ends_ms is not None:  # the time while it was parked does not count
+        lease = replace(lease, ends_ms=Millis(lease.ends_ms + draft.now - lease.since_ms))
     clean = replace(lease, residue_mib=MiB(0), cause=None, keep_until_ms=None)
     return draft.move(clean, "granted", reason, holds=holds, **fields)

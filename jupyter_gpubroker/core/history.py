@@ -6,13 +6,19 @@ State grows only when somebody comes or asks, so that is when it is swept.
 from __future__ import annotations
 
 from .draft import Draft
-from .model import GpuId, Millis, Reason, RequestState
+from .model import GpuId, Millis, Reason, RequestState, State
 from .place import is_lost
 from .table import is_over, live
 
 SWEEP_EVERY = 64  # requests
 
 _FORGOTTEN = Reason.of("forgotten")
+
+
+def is_due(before: State, after: State) -> bool:
+    """Whether somebody came, or enough was asked for since the last time."""
+    is_new = len(after.sessions) > len(before.sessions)
+    return is_new or before.number // SWEEP_EVERY < after.number // SWEEP_EVERY
 
 
 def sweep(draft: Draft) -> None:

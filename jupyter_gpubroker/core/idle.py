@@ -23,6 +23,7 @@ from .model import (
     Reason,
     Session,
     SessionKind,
+    SessionState,
     State,
     Verdict,
 )
@@ -75,6 +76,8 @@ def reclaimable_ms(state: State, lease: Lease) -> Millis | None:
     """From when on the lease may be taken if somebody wants its slots and nothing happens; None: not as things are."""
     policy = policy_of(state, lease)
     if policy is None or lease.state is not LeaseState.ACTIVE or lease.order is not None:
+        return None
+    if state.sessions[lease.session_id].state is not SessionState.LIVE:
         return None
     limit = limit_ms(policy, lease.verdict)
     if limit is None:
@@ -143,12 +146,10 @@ def _judge(draft: Draft, lease: Lease, is_busy: bool | None) -> None:
     verdict = verdict_of(is_busy, activity, context_seen=lease.context_seen)
     if verdict is not lease.verdict:
         is_same_spell = {verdict, lease.verdict} <= _SPELL
-        lease = replace(
-            lease,
-            verdict=verdict,
-            verdict_since_ms=lease.verdict_since_ms if is_same_spell else draft.now,
-            keeps_used=0 if verdict is Verdict.ACTIVE else lease.keeps_used,
-        )
+        since_ms = lease.verdict_since_ms if is_same_spell else draft.now
+        lease = replace(lease, verdict=verdict, verdict_since_ms=since_ms)
+        if verdict is Verdict.ACTIVE:  # back at work: what was held against it is forgotten
+            lease = replace(lease, keeps_used=0, keep_until_ms=None, cause=None)
     draft.put(lease, Reason.of("verdict", verdict=verdict.value))
 
 

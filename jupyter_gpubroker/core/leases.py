@@ -55,7 +55,7 @@ def kept(draft: Draft, event: LeaseKept) -> None:
     ends_ms = None if lease.ends_ms is None else Millis(max(lease.ends_ms, until_ms))
     used = lease.keeps_used + 1
     reason = Reason.of("kept", keep_ms=keep_ms, keeps_left=policy.keeps_max - used)
-    fields: dict[str, Any] = {"keep_until_ms": until_ms, "keeps_used": used, "cause": reason}
+    fields: dict[str, Any] = {"keep_until_ms": until_ms, "keeps_used": used}
     draft.put(replace(lease, notice=None, ends_ms=ends_ms, **fields), reason)
 
 

@@ -7,7 +7,7 @@ A lease taken "for" a time (`ends_ms`) ends by the same way without demand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from . import giveback
@@ -51,19 +51,16 @@ def takings(state: State, now: Millis) -> Mapping[LeaseId, RequestId]:
     """Which leases must be taken, for whom: longest idle first, only as many as the line needs."""
     if state.mode is Mode.OBSERVE:
         return {}
-    takeable = {
-        lease.id: lease
-        for lease in sorted(live(state.leases), key=lambda one: _taking_order(state, one, now))
-        if _is_takeable(state, lease, now)
-    }
+    takeable = [one for one in live(state.leases) if _is_takeable(state, one, now)]
+    takeable.sort(key=lambda one: _taking_order(state, one, now))
+    rank: dict[LeaseId | None, int] = {lease.id: place for place, lease in enumerate(takeable)}
     taken: dict[LeaseId, RequestId] = {}
     spoken_for: set[SlotId] = set()
     for request in line(state) if takeable else ():
-        if not may_be_served(state, request):
-            continue
-        slots, leases = _cheapest(state, request, takeable, spoken_for)
-        spoken_for.update(slot.id for slot in slots)
-        taken.update(dict.fromkeys(leases, request.id))
+        if may_be_served(state, request):
+            slots, leases = _cheapest(state, request, rank, spoken_for)
+            spoken_for.update(slot.id for slot in slots)
+            taken.update(dict.fromkeys(leases, request.id))
     return taken
 
 
@@ -117,8 +114,8 @@ def _taking_order(state: State, lease: Lease, now: Millis) -> tuple[bool, bool, 
 def _cheapest(
     state: State,
     request: Request,
-    takeable: Mapping[LeaseId, Lease],
-    spoken_for: set[SlotId],
+    rank: Mapping[LeaseId | None, int],
+    spoken_for: Collection[SlotId],
 ) -> tuple[list[Slot], list[LeaseId]]:
     """What serves the request with the fewest leases taken: slots and leases, all on one node; none where nothing would."""
     count = len(request.spec.pinned) or request.spec.count
@@ -126,21 +123,18 @@ def _cheapest(
     for slots in _by_node(state, request, spoken_for):
         # What comes free by itself first, then whose lease is taken first.
         coming = [slot for slot in slots if slot.state is not SlotState.LEASED]
-        order = {lease_id: place for place, lease_id in enumerate(takeable)}
-        held = sorted(
-            (slot for slot in slots if slot.state is SlotState.LEASED and slot.lease_id in order),
-            key=lambda slot: (order[slot.lease_id], slot.id) if slot.lease_id else (0, ""),
-        )
+        held = [slot for slot in slots if slot.state is SlotState.LEASED and slot.lease_id in rank]
+        held.sort(key=lambda slot: (rank[slot.lease_id], slot.id))
         chosen = (coming + held)[:count]
-        if len(chosen) < count:
-            continue
         leases = list(dict.fromkeys(s.lease_id for s in chosen if s in held and s.lease_id))
-        if best is None or len(leases) < len(best[1]):
+        if len(chosen) == count and (best is None or len(leases) < len(best[1])):
             best = chosen, leases
     return best or ([], [])
 
 
-def _by_node(state: State, request: Request, spoken_for: set[SlotId]) -> Iterator[list[Slot]]:
+def _by_node(
+    state: State, request: Request, spoken_for: Collection[SlotId]
+) -> Iterator[list[Slot]]:
     by_node: dict[str, list[Slot]] = {}
     for slot in could_serve(state, request.spec):
         if slot.id not in spoken_for:

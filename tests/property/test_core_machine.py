@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jupyter_gpubroker.core.check import transition_violations, violations
-from jupyter_gpubroker.core.decide import apply, effects_of, next_deadline, step
+from jupyter_gpubroker.core.decide import advance, apply, effects_of, next_deadline, step
 from jupyter_gpubroker.core.effects import AdmitHold
 from jupyter_gpubroker.core.events import (
     Event,
@@ -107,13 +107,14 @@ class Broker(RuleBasedStateMachine):
     def do(self, event: Event) -> bool:
         before = self.state
         try:
-            decision = step(before, event, self.now)
+            decision, after = advance(before, event, self.now)
         except Refused as refused:
             assert self.state is before
             self.past.append((self.now, event, refused.reason.code))
             return False
         self.past.append((self.now, event, repr(decision)))
         self.state = apply(before, decision.changes)
+        assert self.state == after
         assert transition_violations(before, self.state) == []
         assert len(decision.reasons) == sum(
             change.entity_type.TABLE is not None for change in decision.changes

@@ -36,6 +36,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{what} is being given back by {kind}.",
         "{what} se está devolviendo: {kind}.",
     ),
+    "lease_kept": ("It is kept for {left_ms} more.", "Se conserva {left_ms} más."),
     "lease_parked": (
         "{what} was parked: its contents wait in host memory. `%gpu unpark` brings them back.",
         "{what} se aparcó: su contenido espera en la memoria del equipo. `%gpu unpark` lo recupera.",

@@ -338,3 +338,25 @@ def test_a_grant_given_back_unapplied_needs_no_order() -> None:
     world.releases(lease_id)
     world.look()
     assert world.lease(lease_id).state is LeaseState.CLEARED
+
+
+def test_a_release_that_fails_leaves_the_end_of_a_lease_for_a_time_as_it_was() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k", duration_ms=60 * MINUTE)
+    ends_ms = world.lease(lease_id).ends_ms
+    world.releases(lease_id)
+    world.answers(lease_id, ok=False)
+    assert world.lease(lease_id).state is LeaseState.ACTIVE
+    assert world.lease(lease_id).ends_ms == ends_ms
+
+
+def test_time_while_parked_does_not_count_for_a_lease_for_a_time() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k", duration_ms=60 * MINUTE)
+    world.uses("k", "GPU-0", busy=False)
+    world.offers("k", PARKED)
+    park(world, lease_id)
+    world.wait(90 * MINUTE)
+    assert world.lease(lease_id).state is LeaseState.PARKED
+    world.unparks(lease_id)
+    assert world.lease(lease_id).ends_ms == world.now + 60 * MINUTE

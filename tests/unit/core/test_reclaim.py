@@ -429,3 +429,20 @@ def test_a_lost_device_is_not_asked_back() -> None:
     world.wait(16 * MINUTE)
     assert world.lease(lost).notice is None
     assert world.lease(there).notice is not None
+
+
+def test_a_kernel_in_the_middle_of_a_restart_is_not_asked() -> None:
+    world = World().devices(whole(0))
+    lease_id = noticed(world)
+    world.restarts("k")
+    assert world.lease(lease_id).notice is None
+
+
+def test_work_makes_forgotten_that_nothing_could_be_given_back() -> None:
+    world = World().devices(whole(0))
+    lease_id = with_context(world)
+    world.wait(NOTICE_MS)
+    assert world.lease(lease_id).cause is not None
+    world.uses("k", "GPU-0", busy=True)
+    world.look()
+    assert world.lease(lease_id).cause is None
