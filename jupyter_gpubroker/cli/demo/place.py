@@ -20,7 +20,6 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "single_node"
 SHIPPED = ("train_digits.py", "policy.toml")
-SIMULATED_GPUS = "1xH200"
 END_GRACE_S = 8.0
 LOOK_S = 0.05
 TEMPORARY_BYTES_MAX = 50
@@ -29,7 +28,7 @@ TEMPORARY_BYTES_MAX = 50
 class DemoPlace:
     """Folders below one short temporary folder, and the environment that names them and nothing of the user's."""
 
-    def __init__(self, simulate: str = SIMULATED_GPUS) -> None:
+    def __init__(self, simulate: str) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="gpubroker-demo-", dir=_short_folder()))
         self.work = self._folder("work")
         self._runtime = self._folder("run")

@@ -1,4 +1,4 @@
-"""Sets the stage, plays the stories one after the other, and clears the stage on every path."""
+"""Sets the stage, plays the stories at the same time, and clears the stage on every path."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from ...client import AsyncBrokerClient, BrokerDown, BrokerError, PlaceRefused, 
 from ...client.start import ensure_broker
 from .notebook import Failed, JupyterServer
 from .place import DemoPlace
-from .report import Report
+from .report import Chapter, Report
 from .scene import KEPT_STEPS, STEPS, Act, Scene
 from .stories import CHECKPOINTED, EMPTY, KEPT, PARKED, Story
 from .witness import Witness
 
-IN_ALL_S = 85.0  # clearing the stage takes the rest of the 90
-STEP_S = 30.0
+IN_ALL_S = 82.0  # clearing the stage takes the rest of the 90
+STEP_S = 60.0
+WELCOME = (
+    "gpubroker demo: real processes on simulated GPUs, in folders of their own. Four people work at the same time,\n"
+    "each with a GPU that a batch job wants as well; their stories are told one after the other."
+)
 PLAYS: tuple[tuple[Story, Sequence[Act]], ...] = (
     (EMPTY, STEPS),
     (PARKED, STEPS),
@@ -28,13 +32,13 @@ PLAYS: tuple[tuple[Story, Sequence[Act]], ...] = (
 def play(as_json: bool) -> bool:
     """Play everything; whether every step happened."""
     report = Report(as_json)
-    place = DemoPlace()
+    place = DemoPlace(",".join(f"1x{story.model}" for story, _ in PLAYS))
     try:
         asyncio.run(_play_or_stop(place, report))
     except (Failed, BrokerDown, PlaceRefused, OSError) as error:
-        report.missed("stage_set", "", str(error))
+        report.missed("stage_set", str(error))
     except (asyncio.CancelledError, KeyboardInterrupt):
-        report.missed("in_time", "", "the demo was stopped by a signal")
+        report.missed("in_time", "the demo was stopped by a signal")
     finally:
         place.end()
     report.finish()
@@ -49,13 +53,11 @@ async def _play_or_stop(place: DemoPlace, report: Report) -> None:
     try:
         await asyncio.wait_for(playing, IN_ALL_S)
     except asyncio.TimeoutError:
-        report.missed("in_time", "", f"the demo did not end within {IN_ALL_S:.0f} s")
+        report.missed("in_time", f"the demo did not end within {IN_ALL_S:.0f} s")
 
 
 async def _play(place: DemoPlace, report: Report) -> None:
-    report.say(
-        "gpubroker demo: simulated GPUs, real processes. Nothing of yours is touched.", bold=True
-    )
+    report.say(WELCOME)
     places = Places.find(place.environment)
     server = JupyterServer(place)
     starting = asyncio.to_thread(ensure_broker, places, environ=place.environment)
@@ -63,24 +65,36 @@ async def _play(place: DemoPlace, report: Report) -> None:
     async with AsyncBrokerClient(url) as broker:
         witness = Witness(broker, place.environment)
         try:
-            for story, steps in PLAYS:
-                report.say(f"\n{story.give_back}: {story.title}", bold=True)
-                await _play_story(Scene(story, place, server, witness), steps, report)
+            await asyncio.gather(
+                *(
+                    _play_story(
+                        Scene(story, place, server, witness),
+                        steps,
+                        report.begin(story.give_back, story.title),
+                    )
+                    for story, steps in PLAYS
+                )
+            )
         finally:
             await witness.close()
 
 
-async def _play_story(scene: Scene, steps: Sequence[Act], report: Report) -> None:
+async def _play_story(scene: Scene, steps: Sequence[Act], chapter: Chapter) -> None:
     """Step after step; after one that did not happen the others of this story cannot."""
     failure = ""
     for step in steps:
-        name, give_back = step.__name__, scene.story.give_back
         if failure:
-            report.missed(name, give_back, f"not tried, since before it: {failure}")
+            chapter.missed(step.__name__, f"not tried, since before it: {failure}")
             continue
         try:
-            report.saw(name, give_back, await asyncio.wait_for(step(scene), STEP_S))
+            chapter.saw(step.__name__, await asyncio.wait_for(step(scene), STEP_S))
         except (Failed, BrokerDown, BrokerError, OSError, asyncio.TimeoutError) as error:
             failure = str(error) or f"it was not seen within {STEP_S:.0f} s"
-            report.missed(name, give_back, failure)
+            chapter.missed(step.__name__, failure)
+        except asyncio.CancelledError:
+            for missed in steps[len(chapter.steps) :]:
+                chapter.missed(missed.__name__, "the demo was stopped before it")
+            chapter.close()
+            raise
+    chapter.close()
     await scene.close()

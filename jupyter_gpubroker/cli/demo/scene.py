@@ -185,7 +185,7 @@ class Scene:
 
     async def _request(self) -> None:
         """Ask as a person does, then see what the broker says and what the kernel sees."""
-        await self.notebook.evaluate("%gpu request")
+        await self.notebook.evaluate(f"%gpu request --model {self.story.model}")
         session = await self._witness.session(
             self._session_id,
             lambda session: any(lease.state == "active" for lease in session.leases),
@@ -213,7 +213,7 @@ class Scene:
 
     async def _submit(self) -> Any:
         return json.loads(
-            await self._gpubroker("submit", "--json", "--name", "train_digits", "--", *TRAINING)
+            await self._gpubroker("submit", "--json", "--model", self.story.model, "--", *TRAINING)
         )
 
     async def _gpubroker(self, *arguments: str) -> str:

@@ -1,6 +1,6 @@
 """The stories the demo plays, as data: one notebook each, told apart by how its GPU comes back.
 
-All are the same person's afternoon: work on the GPU, a breakpoint, lunch, a batch job that takes over, and the way back. They
+All are the same afternoon: work on the GPU, a breakpoint, lunch, a batch job that takes over, and the way back. They
 differ in the cell that uses the GPU, and that decides which give-back is the mildest that works.
 """
 
@@ -78,9 +78,13 @@ if weights.read() == b"what was learned so far":
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`work` uses the GPU for some seconds; with the GPU back, `look_again` prints `says` if all is as it was."""
+    """`model` is the GPU it is played on, and `work` the cell that uses it for some seconds.
+
+    With the GPU back, `look_again` prints `says` if all is as it was.
+    """
 
     give_back: str
+    model: str
     title: str
     work: str
     look_again: str = READ_MEMORY
@@ -89,6 +93,7 @@ class Story:
 
 EMPTY = Story(
     "empty",
+    "H200",
     "The GPU work ran in a child process that has ended: nothing is left on the GPU.",
     IN_A_CHILD,
     IN_A_CHILD + "print('it works as before')",
@@ -96,16 +101,19 @@ EMPTY = Story(
 )
 PARKED = Story(
     "parked",
+    "H100",
     "The kernel's GPU memory moves to the host and back, with functions the notebook registered.",
     IN_THE_KERNEL.format(first=MOVES),
 )
 CHECKPOINTED = Story(
     "checkpointed",
+    "A100",
     "The notebook's library cannot move its memory, so the driver suspends the kernel's GPU state.",
     IN_THE_KERNEL.format(first=CANNOT_BE_MOVED),
 )
 KEPT = Story(
     "kept",
+    "L40S",
     "A worker process that the notebook started holds the GPU, and nobody but its owner may end it: the lease is kept.",
     IN_A_WORKER,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,7 @@ class Witness:
     def __init__(self, broker: AsyncBrokerClient, environment: Mapping[str, str]) -> None:
         folder = Path(broker.url.removeprefix("unix://")).parent / "simulated"
         self._broker = broker
+        self._probing = asyncio.Lock()
         self._probe = ProbeClient(probe_argv(choose(environment["GPUBROKER_SIMULATE"], folder)))
 
     async def session_of(self, kernel_id: str) -> SessionView:
@@ -51,8 +53,9 @@ class Witness:
 
     async def memory_mib(self, slot: str, pid: int) -> int | None:
         """The device memory of a process as the device tells; None if it has no context there."""
-        await self._probe.inventory()
-        (reading,) = await self._probe.observe([slot])
+        async with self._probing:
+            await self._probe.inventory()
+            (reading,) = await self._probe.observe([slot])
         return next(
             (found.memory_mib for found in reading.processes or () if found.pid == pid), None
         )

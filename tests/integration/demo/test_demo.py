@@ -63,6 +63,7 @@ def test_the_whole_story_happens_in_ninety_seconds(
         "checkpointed": STEPS,
         "kept": KEPT_STEPS,
     }
+    assert len({step["slot"] for step in told["steps"]} - {None}) == len(stories)
     for steps in stories.values():
         check_evidence({step["name"]: step for step in steps})
     assert sorted(folders.root.iterdir()) == before
