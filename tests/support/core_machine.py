@@ -14,6 +14,7 @@ from jupyter_gpubroker.core.events import (
     SlotObservation,
     SlotSeen,
     SlotsObserved,
+    Ticked,
 )
 from jupyter_gpubroker.core.explain import job_sentence, lease_sentence, request_sentence
 from jupyter_gpubroker.core.model import (
