@@ -37,12 +37,10 @@ class JupyterServer:
     async def start(self) -> None:
         """Start it and wait until it answers. If nobody ended it, it would end itself once it is not used any more."""
         process = await asyncio.to_thread(self._launch)
-        while not self._url:
+        while not await self._answers(process.pid):
             if process.poll() is not None:
                 raise Failed(f"the Jupyter server did not start: {self._last_words()}")
             await asyncio.sleep(LOOK_S)
-            self._url = self._told_url(process.pid)
-        await self.request("GET", "/api/status")
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """Call the server's REST API."""
@@ -85,6 +83,17 @@ class JupyterServer:
             {"JUPYTER_TOKEN": self._token},
             self._log,
         )
+
+    async def _answers(self, pid: int) -> bool:
+        """Whether it can be used yet. It tells where it listens a moment before it does."""
+        self._url = self._told_url(pid)
+        if not self._url:
+            return False
+        try:
+            await self.request("GET", "/api/status")
+        except OSError:
+            return False
+        return True
 
     def _told_url(self, pid: int) -> str:
         """Where the server listens, as it writes down for other programs; nothing until then."""
