@@ -170,6 +170,30 @@ def test_a_kernel_is_suspended_and_brought_back_on_order(
             assert page.run(READ) == before
 
 
+def test_a_kernel_is_restarted_on_order_when_its_owner_consented_and_has_saved(
+    broker: RunningBroker, folders: Folders
+) -> None:
+    first_use = "--GPUBrokerProvisioner.first_use=none"
+    with running_server(broker, folders.root, first_use) as server:
+        kernel = server.start_kernel()
+        lease = kernel.acquire()
+        before = kernel.session()
+        with kernel.front_end() as page:
+            page.run("import gpubroker.simulated as sim; sim.burn(0.1, 100); answer = 42")
+            page.run("import gpubroker; gpubroker.consent_restart()")
+            until("the offer", lambda: leased(broker, lease, offers="restarted"))
+            broker.client.call(routes.RELEASE, lease.id, ReleaseBody(kind="restarted"))
+        after = kernel.session(other_than=before.id)
+        gone = until("the end of the lease", lambda: leased(broker, lease, state="cleared"))
+        assert gone.gave_back == "restarted"
+        assert after.leases == ()
+        with kernel.front_end() as page:
+            shown = page.run("import os; print(repr(os.environ['CUDA_VISIBLE_DEVICES']))")
+            assert shown.splitlines()[-1] == "''"
+            page.run("%gpu restore")
+            assert page.run("print(answer)").strip() == "42"
+
+
 def leased(
     broker: RunningBroker, lease: LeaseView, *, state: str | None = None, offers: str | None = None
 ) -> LeaseView | None:
