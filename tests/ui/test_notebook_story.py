@@ -16,7 +16,8 @@ from tests.ui.conftest import Look
 from tests.ui.desk import SEEN_MS, Desk, contrast
 from tests.ui.lab import Lab
 
-pytestmark = pytest.mark.browser
+# A browser, a Jupyter server and kernels need a while to start where many others are at work.
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 LIMITS = """
 [policies.test]
