@@ -128,6 +128,7 @@ def test_who_says_keep_keeps_the_gpu(lab: Lab, desk: Desk, look: Look) -> None:
     expect(stopped.notice).not_to_have_text(told, timeout=SEEN_MS)  # it counts down
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         desk.wear(theme)
+        stopped.notice.scroll_into_view_if_needed()
         look(f"notice in {theme}")
         assert contrast(stopped.notice) >= 4.5
     stopped.answer("gpubroker.keep()")
