@@ -23,7 +23,7 @@ else:
 NAME = "CUDA_VISIBLE_DEVICES"
 NOTHING = ""  # hides all devices; an unset variable would show all
 
-_INDEX = re.compile(r"\d{1,4}")
+_INDEX = re.compile(r"[0-9]{1,4}")
 _UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z/-]+")
 
 

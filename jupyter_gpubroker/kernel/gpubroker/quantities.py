@@ -16,16 +16,16 @@ SLOTS_MAX = 1_024
 
 _UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 _UNIT_MIB = {"m": 1, "g": 1_024, "t": 1_024 * 1_024}
-_DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,3})?[dhms])+")
-_DURATION_PART = re.compile(r"([\d.]+)([dhms])")
-_MEMORY = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([mgt])(?:i?b)?")
-_PROFILE = re.compile(r"\d+(?:c\.\d+)?g\.\d+gb(?:\+[a-z.]+)?")
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?[dhms])+")
+_DURATION_PART = re.compile(r"([0-9.]+)([dhms])")
+_MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([mgt])(?:i?b)?")
+_PROFILE = re.compile(r"[0-9]+(?:c\.[0-9]+)?g\.[0-9]+gb(?:\+[a-z.]+)?")
 
 
 def duration_ms(text: str) -> int:
     """The milliseconds of `1h30m`, `90s`, `2h`: from one second to 366 days."""
     compact = text.replace(" ", "").lower()
-    if re.fullmatch(r"[\d.]+", compact):
+    if re.fullmatch(r"[0-9.]+", compact):
         raise Refused(say("duration_without_unit", text=text), "bad_duration")
     parts = _DURATION_PART.findall(compact) if _DURATION.fullmatch(compact) else []
     units = [unit for _, unit in parts]
@@ -38,7 +38,7 @@ def duration_ms(text: str) -> int:
 def memory_mib(text: str) -> int:
     """The MiB of `20G`, `20GB` or `20GiB`, which all mean 20 * 1024."""
     compact = text.replace(" ", "").lower()
-    if re.fullmatch(r"[\d.]+", compact):
+    if re.fullmatch(r"[0-9.]+", compact):
         raise Refused(say("memory_without_unit", text=text), "bad_memory")
     match = _MEMORY.fullmatch(compact)
     mib = round(float(match.group(1)) * _UNIT_MIB[match.group(2)]) if match else 0
@@ -49,7 +49,7 @@ def memory_mib(text: str) -> int:
 
 def slot_count(text: str) -> int:
     """A whole number of GPUs."""
-    if not re.fullmatch(r"\d{1,4}", text) or not 1 <= int(text) <= SLOTS_MAX:
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= SLOTS_MAX:
         raise Refused(say("bad_count", text=text, most=SLOTS_MAX), "bad_count")
     return int(text)
 

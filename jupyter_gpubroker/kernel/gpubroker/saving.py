@@ -7,14 +7,17 @@ and nothing is loaded from one that others could write: unpickling runs code.
 from __future__ import annotations
 
 import collections
+import contextlib
 import copyreg
 import importlib
 import io
 import json
 import os
 import pickle
+import shutil
 import stat
 import sys
+import time
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
@@ -22,6 +25,8 @@ from .errors import Refused
 from .sentences import say
 
 DATA, MANIFEST = "variables.pickle", "manifest.json"
+KEPT_S = 30 * 24 * 3600
+
 _PROTOCOL = 4
 _OF_IPYTHON = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 
@@ -48,6 +53,7 @@ class Saver:
 
     def save(self, cause: str) -> Report:
         """Write everything that can be. The manifest comes last and names the `cause`: whoever sees it finds all there."""
+        _forget_old(os.path.dirname(self.folder))
         _private_folder(self.folder)
         variables = self._variables()
         lost: Dict[str, str] = {}
@@ -100,6 +106,7 @@ class Saver:
             ) from error
         for name, value in variables.items():
             namespace.setdefault(name, value)
+        shutil.rmtree(self.folder, ignore_errors=True)
         return Report(list(variables), manifest["lost"])
 
     def _variables(self) -> Dict[str, Any]:
@@ -205,6 +212,14 @@ def _write(path: str, writes: Callable[[Any], Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+
+
+def _forget_old(parent: str) -> None:
+    """What nobody has asked for in a month."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(parent):
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > KEPT_S:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _private_folder(folder: str) -> None:

@@ -149,9 +149,13 @@ def _sums(torch: Any, blocks: Any) -> Dict[Block, Tuple[int, ...]]:
 
 def _block_sums(torch: Any, block: Block) -> List[int]:
     """For each chunk the sum of its words weighted by their places, modulo 2**64: a changed or moved word changes it."""
-    words = torch.as_tensor(_Raw(block), device=f"cuda:{block.device}")
+    return weighted_sums(torch, torch.as_tensor(_Raw(block), device=f"cuda:{block.device}"))
+
+
+def weighted_sums(torch: Any, words: Any) -> List[int]:
+    """Chunk by chunk, so that no more than a chunk is needed beside them. `words` are 64-bit integers."""
     found = []
-    for start in range(0, block.size // 8, CHUNK_WORDS):
+    for start in range(0, words.numel(), CHUNK_WORDS):
         chunk = words[start : start + CHUNK_WORDS]
         places = torch.arange(1, chunk.numel() + 1, device=chunk.device, dtype=torch.int64)
         found.append(int((chunk * places).sum().item()))
