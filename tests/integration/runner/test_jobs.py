@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from jupyter_gpubroker.client import routes
 from jupyter_gpubroker.runner.start import announced
 from tests.support.broker import Holder, RunningBroker, running_broker
-from tests.support.command_line import answer, ended_runner, gpubroker, job_in, submit
+from tests.support.command_line import answer, argv, ended_runner, gpubroker, job_in, submit
 
 POLICY = '[limits]\njob_grace = "1s"\n'
 SHOWS = "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"
@@ -95,21 +96,23 @@ def test_jobs_share_one_runner_and_wait_their_turn(broker: RunningBroker) -> Non
 def test_a_cancelled_job_may_save_its_work(broker: RunningBroker) -> None:
     job_id = submit(broker, "--", sys.executable, "-c", SAVES)
     job_in(broker, job_id, "running")
-    followed = answer_lines(broker, "ready", job_id)
+    assert has_written(broker, "ready", job_id)
     assert answer(broker, "cancel", job_id[:8], "--json")["state"] in {"stopping", "ended"}
     job = job_in(broker, job_id, "ended")
     assert (job.outcome, job.exit_status) == ("cancelled", 12)
-    assert followed
     assert output(broker, job_id) == "ready\nsaved\n"
 
 
-def answer_lines(broker: RunningBroker, text: str, job_id: str) -> bool:
-    """Wait until the job has written `text`; seen by `logs`, as a person would."""
-    deadline_s = time.monotonic() + 20
-    while time.monotonic() < deadline_s:
-        if text in gpubroker(broker, "logs", job_id).stdout:
-            return True
-    return False
+def has_written(broker: RunningBroker, text: str, job_id: str) -> bool:
+    """Wait until the job has written `text`; seen by `logs -f`, as a person would."""
+    command = argv("logs", "-f", job_id)
+    with subprocess.Popen(
+        command, env=dict(broker.environ), stdout=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stdout is not None
+        found = any(text in line for line in following.stdout)
+        following.terminate()
+    return found
 
 
 def test_a_job_that_does_not_end_when_asked_is_killed_when_the_grace_is_over(
@@ -117,7 +120,7 @@ def test_a_job_that_does_not_end_when_asked_is_killed_when_the_grace_is_over(
 ) -> None:
     job_id = submit(broker, "--", sys.executable, "-c", IGNORES)
     job_in(broker, job_id, "running")
-    assert answer_lines(broker, "ready", job_id)
+    assert has_written(broker, "ready", job_id)
     asked_s = time.monotonic()
     gpubroker(broker, "cancel", job_id)
     job = job_in(broker, job_id, "ended")
@@ -175,8 +178,8 @@ def test_a_job_lives_through_the_death_of_the_broker_and_its_end_is_told_to_the_
 
 
 def test_the_jobs_of_a_killed_runner_are_not_thought_to_run(broker: RunningBroker) -> None:
-    waiting, running = submit(broker, "--", "sleep", "600"), ""
-    running, waiting = waiting, submit(broker, "--", "true")
+    running = submit(broker, "--", "sleep", "600")
+    waiting = submit(broker, "--", "true")
     pid = job_in(broker, running, "running").pid
     runner = announced(broker.places.runtime)
     assert runner is not None
