@@ -63,7 +63,7 @@ def managed(environ: Mapping[str, str], terms: Terms) -> dict[str, str]:
     env = {name: value for name, value in environ.items() if name not in _OF_ONE_KERNEL}
     env["GPUBROKER_URL"] = terms.url
     env["GPUBROKER_SESSION"] = terms.session_id
-    env["GPUBROKER_FIRST_USE"] = terms.first_use
+    env.setdefault("GPUBROKER_FIRST_USE", terms.first_use)
     if terms.simulated_state is not None:
         env["GPUBROKER_SIMULATED_STATE"] = str(terms.simulated_state)
     env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")

@@ -132,7 +132,12 @@ class Watches:
         watch = self._watches.get(kernel_id)
         if watch is None:
             watch = self._watches[kernel_id] = KernelWatch(kernel_id, self._changed, self._log)
-        watch.attach(manager)
+        try:
+            watch.attach(manager)
+        except Exception:
+            # A kernel that cannot be watched starts all the same; `unknown` is never taken for idle.
+            self._log.exception("kernel_not_watched kernel=%s", kernel_id)
+            watch.detach()
         return watch
 
     def forget(self, kernel_id: str) -> None:

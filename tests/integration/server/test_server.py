@@ -87,6 +87,18 @@ def test_a_misspelt_setting_is_an_error_at_the_start(folders: Folders) -> None:
     assert not Places.find().socket.exists()
 
 
+def test_an_encrypted_kernel_is_watched_as_well(broker: RunningBroker, folders: Folders) -> None:
+    encrypted = "--MappingKernelManager.transport_encryption=required"
+    with running_server(broker, folders.root, encrypted) as server:
+        kernel = server.start_kernel()
+        with kernel.front_end() as page:
+            page.execute("input()")
+            page.wait_for("input_request")
+            kernel.until_activity("input")
+            page.answer("")
+            kernel.until_activity("idle")
+
+
 def test_a_terminal_sees_no_gpu_either(broker: RunningBroker, folders: Folders) -> None:
     """Case 82."""
     with running_server(broker, folders.root) as server:

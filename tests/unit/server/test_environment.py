@@ -47,7 +47,11 @@ def test_marks_of_the_kernel_before_are_not_passed_on() -> None:
 
 
 def test_what_the_user_set_is_kept() -> None:
-    mine = {"CUDA_DEVICE_ORDER": "FASTEST_FIRST", "PYTORCH_NVML_BASED_CUDA_CHECK": "0"}
+    mine = {
+        "CUDA_DEVICE_ORDER": "FASTEST_FIRST",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "0",
+        "GPUBROKER_FIRST_USE": "none",
+    }
     assert managed(mine, TERMS).items() >= mine.items()
 
 

@@ -146,6 +146,15 @@ def test_a_server_without_such_a_buffer_is_no_trouble() -> None:
     assert doing(watch) == "running"
 
 
+def test_a_kernel_that_cannot_be_watched_is_no_trouble() -> None:
+    class Unreachable(Manager):
+        def connect_iopub(self) -> Any:
+            raise OSError("too many open files")
+
+    watch = Watches(Changes()).attach("kernel", Unreachable())
+    assert doing(watch) == "unknown"
+
+
 def test_watches_are_found_by_kernel_until_forgotten() -> None:
     watches = Watches(Changes())
     manager = Manager()
