@@ -63,6 +63,7 @@ class ServerLink:
         self._kernels: dict[str, _Kernel] = {}
         self._client: AsyncBrokerClient | None = None
         self._is_connected = False
+        self._trouble = ""
         self._connecting = asyncio.Lock()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -213,17 +214,17 @@ class ServerLink:
             if self._client is None or self._client.url != url:
                 self._client = AsyncBrokerClient(url)
             self.health = await self._client.call(routes.HEALTH)
-            self._is_connected = True
+            self._is_connected, self._trouble = True, ""
             self._log.info("broker_connected url=%s pid=%s", url, self.health.pid)
             self._told_connected()
             return self._client
 
     def _lost(self, error: Exception) -> None:
-        if isinstance(error, BrokerError):
-            self._log.warning("broker_refused: %s", error)
-        elif self._is_connected or self.health is None:
-            self._log.warning("broker_not_reached: %s", error)
+        """Say it once, however often it is tried again."""
         self._is_connected = isinstance(error, BrokerError)
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            self._log.warning("broker_not_usable: %s", error)
 
     async def _report(self, client: AsyncBrokerClient) -> AsyncIterator[None]:
         """Tell the broker what is there: new sessions first, oldest first, then what all of them do."""

@@ -134,7 +134,7 @@ class Watches:
             watch = self._watches[kernel_id] = KernelWatch(kernel_id, self._changed, self._log)
         try:
             watch.attach(manager)
-        except Exception:
+        except Exception:  # noqa: BLE001
             # A kernel that cannot be watched starts all the same; `unknown` is never taken for idle.
             self._log.exception("kernel_not_watched kernel=%s", kernel_id)
             watch.detach()
