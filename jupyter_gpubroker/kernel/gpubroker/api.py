@@ -192,7 +192,7 @@ def _lease(view: Any) -> Lease:
 
 def _held_now() -> Optional[Lease]:
     try:
-        held = current().held
+        held = current().held()
     except Unavailable:
         return None
     return None if held is None else _lease(held)

@@ -90,9 +90,9 @@ class Runtime:
         self.first_use.uninstall()
         self.devices.uninstall()
 
-    @property
     def held(self) -> Optional[View]:
-        """The lease that is here or parked."""
+        """The lease that is here or parked, asked for anew. Raises Unavailable."""
+        self._require()
         lease = self.session.lease
         return lease if lease is not None and lease["state"] != "draining" else None
 
@@ -100,7 +100,6 @@ class Runtime:
 
     def request(self, wanted: Wanted) -> View:
         """Wait until granted; the lease, its devices shown. Raises Refused, Unavailable or Interrupted."""
-        self._require()
         held = self._held_instead(wanted.spec["count"])
         if held is None:
             with self.main.waiting():
@@ -110,7 +109,6 @@ class Runtime:
 
     async def arequest(self, wanted: Wanted) -> View:
         """The same while the event loop runs on."""
-        self._require()
         held = self._held_instead(wanted.spec["count"])
         if held is None:
             with self.main.waiting():
@@ -135,7 +133,8 @@ class Runtime:
         return Wait(broker, put, say("goal_gpu"), self.holder.hand_back)
 
     def _held_instead(self, count: int) -> Optional[View]:
-        lease, held = self.session.lease, self.held
+        held = self.held()
+        lease = self.session.lease
         if lease is not None and held is None and lease["order"] is not None:
             raise Refused(say("going_back_now"), "going_back")
         if held is None:

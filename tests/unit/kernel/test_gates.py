@@ -1,0 +1,216 @@
+"""Where user code is held while GPU memory is away."""
+
+from __future__ import annotations
+
+import ast
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from IPython.core.error import InputRejected
+
+from gpubroker.errors import Refused
+from gpubroker.gates import Gates, is_ours
+from gpubroker.main_thread import MainThread
+from tests.unit.kernel.double import stand_in
+
+
+class ArrivalDouble:
+    """`is_needed` until `bring_back` works; `fails` says why it does not."""
+
+    def __init__(self) -> None:
+        self.is_needed = False
+        self.fails: Exception | None = None
+        self.brought = 0
+
+    def bring_back(self) -> None:
+        if self.is_needed:
+            if self.fails is not None:
+                raise self.fails
+            self.brought += 1
+            self.is_needed = False
+
+    def begin(self, ended: Any) -> None:
+        try:
+            self.bring_back()
+        except Refused as error:
+            ended(str(error))
+        else:
+            ended(None)
+
+
+class Kernel:
+    """What gates wrap of a kernel."""
+
+    def __init__(self) -> None:
+        self.prompts = 0
+        self.interrupts = False
+
+    def _input_request(self, _prompt: str) -> str:
+        self.prompts += 1
+        if self.interrupts:
+            raise KeyboardInterrupt
+        return f"answer {self.prompts}"
+
+    async def do_debug_request(self, message: dict[str, Any]) -> dict[str, Any]:
+        return {"success": True, "command": message["command"]}
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.kernel: Any = Kernel()
+        self.callbacks: dict[str, list[Any]] = {"pre_run_cell": [], "post_run_cell": []}
+        events = SimpleNamespace(
+            register=lambda name, callback: self.callbacks[name].append(callback),
+            unregister=lambda name, callback: self.callbacks[name].remove(callback),
+        )
+        self.shell = SimpleNamespace(kernel=self.kernel, events=events, ast_transformers=[])
+        self.main = MainThread()
+        self.arrival = stand_in(ArrivalDouble())
+        self.cells: list[bool] = []
+        notices: Any = SimpleNamespace(take_lines=list)
+        self.gates = Gates(self.shell, self.main, self.arrival, notices, self.cells.append)
+        self.gates.install()
+
+    def run(self, source: str, *, silent: bool = False) -> None:
+        """As IPython runs a cell; raises what keeps it from running."""
+        if not silent:
+            for callback in self.callbacks["pre_run_cell"]:
+                callback(SimpleNamespace(raw_cell=source))
+        try:
+            for transformer in self.shell.ast_transformers:
+                transformer.visit(ast.parse("pass" if source.startswith("%") else source))
+        finally:
+            if not silent:
+                for callback in self.callbacks["post_run_cell"]:
+                    callback(None)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.mark.parametrize(
+    ("source", "ours"),
+    [
+        ("%gpu", True),
+        ("  %gpu request 2\n# a comment\n\n%gpu", True),
+        ("gpubroker.keep()", True),
+        ("import gpubroker", True),
+        ("%gpus", False),
+        ("x = 1\n%gpu", False),
+        ("gpubroker.keep(model.cuda())", False),
+        ("gpubroker.simulated.burn(1)", False),
+        ("# %gpu\nmodel.train()", False),
+    ],
+)
+def test_our_own_commands_are_told_from_code(source: str, ours: bool) -> None:
+    assert is_ours(source) is ours
+
+
+def test_a_cell_waits_for_the_memory_and_then_runs(bench: Bench) -> None:
+    bench.run("x = 1")
+    bench.arrival.is_needed = True
+    bench.run("x = 1")
+    assert bench.arrival.brought == 1
+    assert bench.cells == [True, False] * 2
+    assert not bench.main.in_cell
+
+
+def test_our_own_commands_do_not_wait(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+    bench.run("%gpu status")
+    assert bench.arrival.brought == 0
+
+
+def test_a_cell_whose_memory_is_not_back_does_not_run(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+    bench.arrival.fails = Refused("Not yet.")
+    with pytest.raises(InputRejected, match="Not yet") as held:
+        bench.run("x = 1")
+    assert stand_in(held.value)._render_traceback_() == ["Not yet."]
+    bench.arrival.fails = None
+    bench.run("x = 1")
+
+
+def test_code_that_the_front_end_runs_by_itself_is_held(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+    with pytest.raises(InputRejected, match="waits for your next cell"):
+        bench.run("repr(tensor)", silent=True)
+    bench.run("import debugpy;debugpy.listen(1)", silent=True)
+    assert bench.arrival.brought == 0
+
+
+def test_an_answer_goes_on_only_when_the_memory_is_back(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.kernel._input_request("?") == "answer 1"
+    bench.arrival.is_needed = True
+    bench.arrival.fails = Refused("Not yet.")
+    asks = bench.arrival.bring_back
+
+    def works_the_second_time() -> None:
+        try:
+            asks()
+        finally:
+            bench.arrival.fails = None
+
+    bench.arrival.bring_back = works_the_second_time
+    assert bench.kernel._input_request("?") == "answer 3"
+    assert capsys.readouterr().out == "Not yet.\n"
+
+
+def test_an_interrupt_at_the_prompt_brings_the_memory_back_for_its_handlers(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+    bench.kernel.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
+        bench.kernel._input_request("?")
+    assert bench.arrival.brought == 1
+
+
+def test_the_prompt_is_a_rest(bench: Bench) -> None:
+    seen: list[bool] = []
+    bench.gates.uninstall()
+    bench.kernel._input_request = lambda _prompt: seen.append(bench.main.is_busy)
+    bench.gates.install()
+    bench.main.begins()
+    bench.kernel._input_request("?")
+    assert seen == [False]
+    assert bench.main.is_busy
+
+
+@pytest.mark.asyncio
+async def test_the_debugger_goes_on_when_the_memory_is_back(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+    looked = await bench.kernel.do_debug_request({"command": "threads"})
+    assert looked["success"]
+    assert bench.arrival.brought == 0
+    assert (await bench.kernel.do_debug_request({"command": "next"}))["success"]
+    assert bench.arrival.brought == 1
+
+
+@pytest.mark.asyncio
+async def test_a_debugger_command_that_would_wait_long_is_refused(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.arrival.is_needed = True
+    bench.arrival.fails = Refused("Not yet.")
+    refused = await bench.kernel.do_debug_request({"command": "continue", "seq": 7})
+    assert (refused["success"], refused["message"]) == (False, "Not yet.")
+    assert (refused["type"], refused["request_seq"]) == ("response", 7)
+    monkeypatch.setattr("gpubroker.gates.DEBUGGER_WAIT_S", 0.01)
+    bench.arrival.begin = lambda _ended: None
+    refused = await bench.kernel.do_debug_request({"command": "evaluate", "seq": 8})
+    assert "waited for" in refused["message"]
+
+
+def test_an_unknown_ipykernel_is_left_alone_and_named() -> None:
+    bench = Bench()
+    bench.gates.uninstall()
+    assert bench.shell.ast_transformers == []
+    assert "_input_request" not in vars(bench.kernel)
+    bench.shell.kernel = SimpleNamespace()
+    gates = Gates(bench.shell, bench.main, bench.arrival, SimpleNamespace(), bool)  # type: ignore[arg-type]
+    gates.install()
+    assert gates.missing == ["_input_request", "do_debug_request"]
