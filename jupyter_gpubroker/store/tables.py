@@ -58,7 +58,6 @@ sa.Index(
     lease_slots.c.slot_id,
     unique=True,
     sqlite_where=lease_slots.c.live,
-    postgresql_where=lease_slots.c.live,
 )
 
 audit = sa.Table(
