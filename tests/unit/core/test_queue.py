@@ -144,6 +144,14 @@ def test_the_start_is_expected_by_time_limits_and_ends() -> None:
     assert expected_ms(world.state, world.request(third), world.now) == 60 * MINUTE
 
 
+def test_a_slot_that_is_held_back_counts_as_free_for_whom_it_is_held() -> None:
+    world = World().devices(whole(0), whole(1))
+    job_id = world.submits(world.runner(), "job", time_limit_ms=30 * MINUTE)
+    world.job_starts(job_id)
+    two = waits(world, "two", spec=SlotSpec(2))
+    assert expected_ms(world.state, world.request(two), world.now) == 30 * MINUTE
+
+
 def test_behind_somebody_open_ended_nothing_is_promised() -> None:
     world = World().devices(whole(0))
     job_id = world.submits(world.runner(), "job", time_limit_ms=30 * MINUTE)

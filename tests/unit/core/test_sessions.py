@@ -149,6 +149,19 @@ def test_a_restarted_kernel_takes_part_in_its_own_give_back() -> None:
     assert world.lease(lease_id).gave_back is GiveBackKind.RESTARTED
 
 
+def test_a_restart_before_anybody_looked_leaves_nothing_parked() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.uses("k", "GPU-0", busy=False)
+    world.releases(lease_id, GiveBackKind.PARKED, done=True, residue_mib=400)
+    world.restarts("k")
+    world.session("k2", predecessor="k")
+    world.empties("GPU-0")
+    world.look()
+    lease = world.lease(lease_id)
+    assert (lease.state, lease.gave_back) == (LeaseState.CLEARED, GiveBackKind.RESTARTED)
+
+
 def crashes(world: World, name: str) -> None:
     world.ends(name)
     world.look()
@@ -170,6 +183,16 @@ def test_a_crash_ends_the_lease_and_the_successor_has_the_old_place_in_line() ->
     assert world.lease(again).state is LeaseState.GRANTED
     assert waiting not in world.state.leases
     assert world.request(again).since_ms == world.request(lease_id).since_ms
+
+
+def test_the_old_place_is_kept_though_the_lease_was_cleared_at_once() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.wait(MINUTE)
+    crashes(world, "k")
+    assert world.lease(lease_id).state is LeaseState.CLEARED
+    world.session("k2", predecessor="k")
+    assert world.request(world.asks("k2", "again")).since_ms == world.request(lease_id).since_ms
 
 
 def test_the_old_place_is_kept_for_what_was_waited_for_too() -> None:
