@@ -134,20 +134,14 @@ def test_a_time_limit_stops_the_job(broker: RunningBroker) -> None:
     assert (job.outcome, job.exit_status) == ("timed_out", -signal.SIGTERM)
 
 
-@pytest.mark.parametrize(
-    ("code", "outcome", "status"),
-    [("exit 0", "finished", 0), ("exit 3", "failed", 3), ("kill -SEGV $$", "failed", -11)],
-)
-def test_the_exit_status_is_kept(broker: RunningBroker, code, outcome, status) -> None:
-    job = job_in(broker, submit(broker, "--", "sh", "-c", code), "ended")
-    assert (job.outcome, job.exit_status) == (outcome, status)
-
-
-def test_a_command_that_does_not_exist_is_said_in_its_output(broker: RunningBroker) -> None:
-    job_id = submit(broker, "--", "no-such-command")
-    assert job_in(broker, job_id, "ended").exit_status == 127
-    shown = gpubroker(broker, "logs", job_id)
-    assert "no command 'no-such-command'" in shown.stderr
+def test_the_exit_status_is_kept_and_a_missing_command_is_said(broker: RunningBroker) -> None:
+    ends = {"exit 0": ("finished", 0), "exit 3": ("failed", 3), "kill -SEGV $$": ("failed", -11)}
+    submitted = {code: submit(broker, "--", "sh", "-c", code) for code in ends}
+    missing = submit(broker, "--", "no-such-command")
+    seen = {code: job_in(broker, job_id, "ended") for code, job_id in submitted.items()}
+    assert {code: (job.outcome, job.exit_status) for code, job in seen.items()} == ends
+    assert job_in(broker, missing, "ended").exit_status == 127
+    assert "no command 'no-such-command'" in gpubroker(broker, "logs", missing).stderr
 
 
 def test_logs_follow_the_job_to_its_end(broker: RunningBroker) -> None:
