@@ -183,7 +183,8 @@ def test_whatever_happens_to_the_machine_time_never_runs_back_nor_past_what_boot
         assert mark.broker_ms <= clock.read().now <= mark.broker_ms + since_ms
 
         made, last, told, slept = machine.boottime, clock.read().now, 0, 0
-        first, awake = last, last
+        first = last
+        awake: int = last
         for what, ms in meanwhile:
             happen(machine, what, ms)
             slept += ms if what == "suspend" else 0
