@@ -56,20 +56,11 @@ class DemoPlace:
         return process
 
     def end(self) -> None:
-        """End everything that lives here and remove the folders; a second Ctrl-C has to wait for it.
-
-        Servers first: they would start a broker anew.
-        """
-        before = signal.pthread_sigmask(
-            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-        )
-        try:
-            self._end_processes()
-            for child in self._children:
-                child.wait()
-            shutil.rmtree(self.root, ignore_errors=True)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        """End everything that lives here and remove the folders. Servers first: they would start a broker anew."""
+        self._end_processes()
+        for child in self._children:
+            child.wait()
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def _end_processes(self) -> None:
         mark = os.fsencode(self._runtime)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+from typing_extensions import Self
 
 from ...client import AsyncBrokerClient, BrokerDown, BrokerError, PlaceRefused, Places
 from ...client.start import ensure_broker
@@ -32,28 +36,61 @@ PLAYS: tuple[tuple[Story, Sequence[Act]], ...] = (
 def play(as_json: bool) -> bool:
     """Play everything; whether every step happened."""
     report = Report(as_json)
-    place = DemoPlace(",".join(f"1x{story.model}" for story, _ in PLAYS))
-    try:
-        asyncio.run(_play_or_stop(place, report))
-    except (Failed, BrokerDown, PlaceRefused, OSError) as error:
-        report.missed("stage_set", str(error))
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        report.missed("in_time", "the demo was stopped by a signal")
-    finally:
-        place.end()
+    with Interruption() as interruption:
+        place = DemoPlace(",".join(f"1x{story.model}" for story, _ in PLAYS))
+        try:
+            asyncio.run(_play_or_stop(place, report, interruption))
+        except (Failed, BrokerDown, PlaceRefused, OSError) as error:
+            report.missed("stage_set", str(error))
+        finally:
+            place.end()
     report.finish()
     return report.ok
 
 
-async def _play_or_stop(place: DemoPlace, report: Report) -> None:
+class Interruption:
+    """While it is open, signals that end programs cancel the play and nothing else: the stage is always cleared."""
+
+    def __init__(self) -> None:
+        self.was_asked = False
+        self._before: dict[signal.Signals, Any] = {}
+        self._cancel: Callable[[], object] | None = None
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, self._asked)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    async def cancels(self, playing: asyncio.Task[None]) -> None:
+        """Wait for the end of the play; a signal cancels it, also one that came before."""
+        loop = asyncio.get_running_loop()
+        self._cancel = lambda: loop.call_soon_threadsafe(playing.cancel)
+        if self.was_asked:
+            playing.cancel()
+        try:
+            await playing
+        finally:
+            self._cancel = None
+
+    def _asked(self, _number: int, _frame: FrameType | None) -> None:
+        self.was_asked = True
+        if self._cancel is not None:
+            self._cancel()
+
+
+async def _play_or_stop(place: DemoPlace, report: Report, interruption: Interruption) -> None:
     """A signal or the end of the time cancels the play; what has not happened by then has not happened."""
-    playing = asyncio.ensure_future(_play(place, report))
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
+    playing = asyncio.create_task(_play(place, report))
     try:
-        await asyncio.wait_for(playing, IN_ALL_S)
+        await asyncio.wait_for(interruption.cancels(playing), IN_ALL_S)
     except asyncio.TimeoutError:
         report.missed("in_time", f"the demo did not end within {IN_ALL_S:.0f} s")
+    except asyncio.CancelledError:
+        report.missed("in_time", "the demo was stopped by a signal")
 
 
 async def _play(place: DemoPlace, report: Report) -> None:
