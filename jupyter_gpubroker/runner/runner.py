@@ -113,12 +113,19 @@ class Runner:
     async def _leave(self) -> bool:
         """End the session unless somebody is about to submit or just did."""
         with nobody_submits(self._runtime_folder) as is_alone:
-            if not is_alone or _open(await self._link.jobs()):
+            if not is_alone or await self._may_have_jobs():
                 return False
             await self._say_farewell()
             self._lock.release()
         log.info("runner_ended reason=no_jobs")
         return True
+
+    async def _may_have_jobs(self) -> bool:
+        """Ask once more; while nobody answers, there may be some."""
+        try:
+            return _open(await self._link.jobs())
+        except BrokerDown:
+            return True
 
     async def _stop_everything(self) -> None:
         for attempt, _ in self._attempts.values():

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jupyter_gpubroker.client import BrokerError, routes
+from jupyter_gpubroker.client import BrokerDown, BrokerError, routes
 from jupyter_gpubroker.runner.runner import Runner
 from jupyter_gpubroker.runner.spool import JobSpec, SpecLost, Spool
 from jupyter_gpubroker.runner.start import RunnerLock, submitting
@@ -56,6 +56,7 @@ class LinkDouble:
         self.told: asyncio.Queue[tuple[str, msgspec.Struct]] = asyncio.Queue()
         self.refuses: set[str] = set()
         self.has_ended = False
+        self.is_down = False
         self._shown: asyncio.Queue[tuple[JobView, ...]] = asyncio.Queue()
         self._latest: tuple[JobView, ...] = ()
 
@@ -68,6 +69,8 @@ class LinkDouble:
             yield await self._shown.get()
 
     async def jobs(self) -> tuple[JobView, ...]:
+        if self.is_down:
+            raise BrokerDown("No broker answers.")
         return self._latest
 
     async def tell(self, route: routes.Route[Any], thing_id: str, body: msgspec.Struct) -> JobView:
@@ -243,6 +246,15 @@ async def test_it_stays_while_somebody_submits_or_a_job_waits(folders):
             on.link.show(job("queued"))
         done, _ = await asyncio.wait({on.running}, timeout=0.5)
         assert not done
+
+
+async def test_it_stays_while_nobody_can_say_that_there_are_no_jobs(folders):
+    async with stage(folders, linger_s=0.05) as on:
+        on.link.is_down = True
+        done, _ = await asyncio.wait({on.running}, timeout=0.5)
+        assert not done
+        on.link.is_down = False
+        await asyncio.wait_for(asyncio.shield(on.running), 20)
 
 
 async def test_told_to_end_it_lets_jobs_save_their_work_and_tells_their_end(folders):
