@@ -17,7 +17,7 @@ from .model import (
     Telemetry,
 )
 from .place import never_served
-from .table import live
+from .table import groups
 
 
 def live_session(state: State, owner: Owner, session_id: SessionId) -> Session:
@@ -57,7 +57,7 @@ def _has_no_gpu(node: Telemetry) -> bool:
 
 
 def check_room(state: State, owner: Owner) -> None:
-    waiting = sum(request.owner == owner for request in live(state.requests))
+    waiting = groups(Request, state.requests, "waiting").get(owner, 0)
     if waiting >= state.limits.waiting_max_per_owner:
         raise TooMany(Reason.of("too_many_waiting", waiting=waiting))
 

@@ -21,7 +21,7 @@ from .model import (
     State,
 )
 from .place import is_lost
-from .table import Table, is_over
+from .table import INDICES, STATE_FIELDS, Table, is_over
 
 HOLDING = frozenset(
     {LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.DRAINING, LeaseState.QUARANTINED}
@@ -187,13 +187,16 @@ def _one_lease_per_process(state: State) -> Iterator[str]:
     yield from (f"I1 session {sid} uses {n} leases" for sid, n in in_use.items() if n > 1)
 
 
-def _tables_know_what_is_live(state: State) -> Iterator[str]:
-    for name in ("sessions", "requests", "leases", "jobs"):
+def _indices_are_right(state: State) -> Iterator[str]:
+    for entity_type in INDICES:
+        name = STATE_FIELDS[entity_type]
         table = getattr(state, name)
-        if isinstance(table, Table):
-            live = {key for key, entity in table.items() if not is_over(entity)}
-            if live != table.live.keys():
-                yield f"I15 the index of live {name} is wrong"
+        if not isinstance(table, Table):
+            continue
+        anew = Table(entity_type, dict(table))
+        for index, found in table.indices.items():
+            if found.groups != anew.indices[index].groups:
+                yield f"I15 the index {index} of {name} is wrong"
 
 
 RULES: tuple[Callable[[State], Iterator[str]], ...] = (
@@ -207,7 +210,7 @@ RULES: tuple[Callable[[State], Iterator[str]], ...] = (
     _jobs_match_requests,
     _keeps_within_bounds,
     _one_lease_per_process,
-    _tables_know_what_is_live,
+    _indices_are_right,
 )
 
 

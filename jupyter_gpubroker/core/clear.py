@@ -11,8 +11,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from .events import ProcessOnSlot, ProcessOwner, SlotObservation
-from .model import Lease, LeaseState, MiB, Reason, Slot, State
-from .table import live
+from .model import Lease, MiB, Owner, Reason, Slot, State
+from .table import found
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,12 @@ def look_at(state: State, slot: Slot, seen: SlotObservation, leaving: Lease | No
 
 def residues_on(state: State, slot: Slot) -> Iterator[Lease]:
     """The leases whose holders left a residue on the slot (parked, or released while parked)."""
-    return (
-        lease
-        for lease in live(state.leases)
-        if lease.residue_mib
-        and lease.state in (LeaseState.PARKED, LeaseState.CLEARED)
-        and slot.id in lease.home
-    )
+    return (lease for lease in found(Lease, state.leases, "residual") if slot.id in lease.home)
+
+
+def admits(state: State, slot: Slot, owner: Owner) -> bool:
+    """Whether the owner is let in: beside a parked holder's residue only that holder's own owner is."""
+    return all(lease.owner == owner for lease in residues_on(state, slot))
 
 
 def floor_mib(state: State, slot: Slot) -> int:

@@ -19,10 +19,9 @@ from .model import (
     Reason,
     Request,
     Session,
-    SessionState,
     State,
 )
-from .table import live
+from .table import found
 
 Mortal = Request | Session | Lease | Job
 
@@ -47,24 +46,23 @@ def pass_due(draft: Draft) -> None:
 
 
 def pass_due_notices(draft: Draft) -> None:
-    for lease in live(draft.state.leases):
+    for lease in found(Lease, draft.state.leases, "timed"):
         if lease.notice is not None and lease.notice.due_ms <= draft.now:
             reclaim.due(draft, lease)
 
 
 def _deadlines(state: State) -> Iterator[tuple[Millis, Mortal]]:
     gap_ms = state.limits.restart_gap_ms
-    for request in live(state.requests):
+    for request in found(Request, state.requests, "timed"):
         if request.expires_ms is not None:
             yield request.expires_ms, request
-    for session in live(state.sessions):
-        if session.state is SessionState.RESTARTING:
-            yield Millis(session.since_ms + gap_ms), session
-    for lease in live(state.leases):
+    for session in found(Session, state.sessions, "timed"):
+        yield Millis(session.since_ms + gap_ms), session
+    for lease in found(Lease, state.leases, "timed"):
         at_ms = _lease_deadline(state, lease)
         if at_ms is not None:
             yield at_ms, lease
-    for job in live(state.jobs):
+    for job in found(Job, state.jobs, "timed"):
         limit_ms = jobs.limit_ms(state, job)
         if limit_ms is not None:
             yield limit_ms, job

@@ -76,7 +76,7 @@ def settle(draft: Draft) -> None:
     pass_due(draft)
     jobs.lose_abandoned(draft)
     grant_waiting(draft)
-    reclaim.update_notices(draft)
+    reclaim.make_way(draft)
     pass_due_notices(draft)
 
 

@@ -64,7 +64,7 @@ def apply(state: State, changes: Sequence[Change]) -> State:
         name = STATE_FIELDS[change.entity_type]
         table = fields.get(name)
         if table is None:
-            table = fields[name] = Table(getattr(state, name))
+            table = fields[name] = Table(change.entity_type, getattr(state, name))
         if isinstance(change, Put):
             table.put(change.entity)
         else:

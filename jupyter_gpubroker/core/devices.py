@@ -33,7 +33,7 @@ from .model import (
     Telemetry,
 )
 from .place import is_lost
-from .table import live
+from .table import found, live
 
 _HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
 
@@ -62,22 +62,23 @@ def node_unobserved(draft: Draft, event: NodeUnobserved) -> None:
     old = draft.state.telemetry.get(event.node_id)
     seen_ms = Millis(0) if old is None else old.observed_ms
     draft.put(Telemetry(event.node_id, seen_ms, event.reason), event.reason)
-    for lease in _leases_on(draft.state, event.node_id):
-        if lease.state is LeaseState.ACTIVE:
+    for lease in live(draft.state.leases):
+        if lease.state is LeaseState.ACTIVE and _is_on(draft.state, lease, event.node_id):
             idle.unobserved(draft, lease)
 
 
 def slots_observed(draft: Draft, event: SlotsObserved) -> None:
     looks = {look.slot_id: look for look in event.slots if look.slot_id in draft.state.slots}
     unwatched_ms = _unwatched_ms(draft, event.node_id)
-    for lease in _leases_on(draft.state, event.node_id):
-        if lease.state in (LeaseState.DRAINING, LeaseState.QUARANTINED):
+    for lease in found(Lease, draft.state.leases, "leaving"):
+        if _is_on(draft.state, lease, event.node_id):
             giveback.observed(draft, lease.id, looks)
     clear: dict[SlotId, bool] = {}
     for slot_id, look in looks.items():
         clear[slot_id] = _slot_observed(draft, draft.state.slots[slot_id], look)
     _remember(draft, event.node_id, clear)
-    for lease in _leases_on(draft.state, event.node_id):
+    holders = dict.fromkeys(draft.state.slots[slot_id].lease_id for slot_id in looks)
+    for lease in [draft.state.leases[lease_id] for lease_id in holders if lease_id is not None]:
         own = [looks[hold.slot_id] for hold in lease.holds if hold.slot_id in looks]
         if lease.state is LeaseState.ACTIVE and len(own) == len(lease.holds):
             idle.observed(draft, lease, own, unwatched_ms)
@@ -213,10 +214,6 @@ def _remember(draft: Draft, node_id: NodeId, clear: Mapping[SlotId, bool]) -> No
     draft.put(Telemetry(node_id, draft.now, None, clear_ms), Reason.of("observed"))
 
 
-def _leases_on(state: State, node_id: NodeId) -> list[Lease]:
-    """The leases that hold slots of the node."""
-    return [
-        lease
-        for lease in live(state.leases)
-        if any(state.slots[hold.slot_id].node_id == node_id for hold in lease.holds)
-    ]
+def _is_on(state: State, lease: Lease, node_id: NodeId) -> bool:
+    """Whether the lease holds slots of the node."""
+    return any(state.slots[hold.slot_id].node_id == node_id for hold in lease.holds)

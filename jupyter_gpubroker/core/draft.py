@@ -92,6 +92,15 @@ class Draft:
         """Have these slots looked at now."""
         self._to_inspect.update(dict.fromkeys(slot_ids))
 
+    def changed_leases(self) -> list[Lease]:
+        """The leases that this decision has touched so far, as they are now."""
+        ids = dict.fromkeys(
+            change.entity.id
+            for change in self._changes
+            if isinstance(change, Put) and isinstance(change.entity, Lease)
+        )
+        return [self.state.leases[one] for one in ids if one in self.state.leases]
+
     def next_number(self) -> int:
         self.state = replace(self.state, number=self.state.number + 1)
         return self.state.number
@@ -105,7 +114,7 @@ class Draft:
         name = STATE_FIELDS[entity_type]
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = Table(getattr(self.state, name))
+            table = self._tables[name] = Table(entity_type, getattr(self.state, name))
             changed: dict[str, Any] = {name: table}
             self.state = replace(self.state, **changed)
         return table

@@ -247,6 +247,7 @@ class JobSubmitted:
     queue: str = "batch"
     time_limit_ms: int | None = None
     preemptible: bool = False
+    checkpoint_ms: int | None = None  # it saves its work so often, and goes on from there
 
 
 @dataclass(frozen=True, slots=True)

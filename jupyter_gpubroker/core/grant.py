@@ -1,12 +1,21 @@
-"""Hands free slots to those whose turn it is."""
+"""Hands free slots to those whose turn it is.
+
+Nobody overtakes: who cannot be served yet has the free slots held back that it will need, on the node where it lacks the
+fewest. Requests for different slots do not hold each other up (kubernetes-sigs/kueue#2270). What is held back may be lent to
+a batch job whose time limit ends it before the one in front can start, as far as time limits tell (EASY backfilling;
+Mu'alem and Feitelson, IEEE TPDS 12(6), 2001); where they do not tell, nothing is lent.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from . import jobs
+from .clear import admits
 from .draft import Draft
 from .effects import AdmitHold
+from .giveback import was_seen_clear
 from .model import (
     Hold,
     Lease,
@@ -14,16 +23,136 @@ from .model import (
     MiB,
     Millis,
     Order,
+    Owner,
     Reason,
     Request,
     Slot,
+    SlotId,
+    SlotSpec,
+    SlotState,
+    State,
 )
-from .queue import grants
+from .place import Pool, choose, pooled, serving, usable_shapes, wanted_count
+from .queue import Turns, free_from_ms, may_be_served
+from .table import found, groups, shape_of
+
+_NEVER = Millis(0)
 
 
 def grant_waiting(draft: Draft) -> None:
     for request, slots in list(grants(draft.state, draft.now)):
         _grant(draft, request, slots)
+
+
+def grants(state: State, now: Millis) -> Iterator[tuple[Request, tuple[Slot, ...]]]:
+    """Who can be served now, and with which slots. Reads `state` as it is at the first step only."""
+    turns = Turns(state)
+    free = _Free(state, now) if turns else None
+    for request in turns:
+        if not free:
+            return
+        slots = free.choose(request)
+        if slots is None:
+            free.hold_back(request.spec)
+            if not free.is_picky:
+                turns.pass_over()
+            continue
+        free.take(slots)
+        if may_be_served(state, request):
+            yield request, slots
+
+
+class _Free:
+    """The free slots that were seen clear just now, as they are given away and held back in turn."""
+
+    def __init__(self, state: State, now: Millis) -> None:
+        self._state = state
+        self._now = now
+        self._pool = pooled(_grantable(state, now))
+        self._lent_until: dict[SlotId, Millis] = {}  # of what is held back
+        self._held: Pool = {}
+        self._may_lend = any(
+            demand.is_job and demand.duration_ms is not None
+            for demand in groups(Request, state.requests, "lines")
+        )
+        # Beside a parked holder's residue only its own owner is let in, so equal demands need not fare alike.
+        self.is_picky = bool(found(Lease, state.leases, "residual"))
+
+    def __bool__(self) -> bool:
+        return any(self._pool.values()) or (self._may_lend and bool(self._lent_until))
+
+    def choose(self, request: Request) -> tuple[Slot, ...] | None:
+        preferred = _previous_slots(self._state, request)
+        slots = choose(self._admitting(self._pool, request.owner), request.spec, preferred)
+        if slots is None and request.job_id is not None and request.duration_ms is not None:
+            return choose(self._with_lent(request.owner, request.duration_ms), request.spec)
+        return slots
+
+    def take(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            pool = self._held if self._lent_until.pop(slot.id, None) is not None else self._pool
+            del pool[shape_of(slot)][slot.id]
+
+    def hold_back(self, spec: SlotSpec) -> None:
+        """Keep what is free for who wants it next, on the node that lacks the fewest."""
+        usable = {shape.node_id for shape in usable_shapes(self._state, spec)}
+        nodes = serving(self._pool, spec)
+        node_id = min(usable & {*nodes}, key=lambda one: (-len(nodes[one]), one), default=None)
+        if node_id is None or not nodes[node_id]:
+            return
+        until_ms = self._start_ms(spec, node_id) if self._may_lend else _NEVER
+        for slot in nodes[node_id]:
+            del self._pool[shape_of(slot)][slot.id]
+            self._held.setdefault(shape_of(slot), {})[slot.id] = slot
+            self._lent_until[slot.id] = until_ms
+
+    def _start_ms(self, spec: SlotSpec, node_id: str) -> Millis:
+        """When the first in line can start there, as far as is known."""
+        slots = (slot for slot in self._state.slots.values() if slot.node_id == node_id)
+        known = sorted(
+            free_ms
+            for slot in serving(pooled(slots), spec).get(node_id, ())
+            if (free_ms := free_from_ms(self._state, slot, self._now)) is not None
+        )
+        count = wanted_count(spec)
+        return known[count - 1] if len(known) >= count else _NEVER
+
+    def _with_lent(self, owner: Owner, duration_ms: int) -> Pool:
+        """What is free, and what is held back for longer than the job can take."""
+        limits = self._state.limits
+        end_ms = self._now + duration_ms + limits.job_grace_ms + limits.clear_grace_ms
+        pool = {shape: slots.copy() for shape, slots in self._pool.items()}
+        for shape, slots in self._held.items():
+            lent = {key: slots[key] for key in slots if self._lent_until[key] >= end_ms}
+            pool.setdefault(shape, {}).update(lent)
+        return self._admitting(pool, owner)
+
+    def _admitting(self, pool: Pool, owner: Owner) -> Pool:
+        if not self.is_picky:
+            return pool
+        return {
+            shape: {key: slot for key, slot in slots.items() if admits(self._state, slot, owner)}
+            for shape, slots in pool.items()
+        }
+
+
+def _grantable(state: State, now: Millis) -> Iterator[Slot]:
+    for slot_ids in groups(Slot, state.slots, "loose").values():
+        for slot_id in slot_ids:
+            slot = state.slots[slot_id]
+            if slot.state is SlotState.FREE and was_seen_clear(state, slot, now):
+                yield slot
+
+
+def _previous_slots(state: State, request: Request) -> tuple[SlotId, ...]:
+    """The slots that its session had last."""
+    if request.job_id is not None:
+        return ()
+    mine = found(Lease, state.leases, "by_session", request.session_id)
+    return max(mine, key=lambda lease: lease.granted_ms).home if mine else ()
+
+
+# --- granting -------------------------------------------------------------------------------------------------------------
 
 
 def _grant(draft: Draft, request: Request, slots: tuple[Slot, ...]) -> None:
@@ -43,8 +172,8 @@ def _grant(draft: Draft, request: Request, slots: tuple[Slot, ...]) -> None:
 
 
 def _new_lease(draft: Draft, request: Request, holds: tuple[Hold, ...]) -> Lease:
-    """To be acknowledged in time, else it is taken back."""
-    duration_ms = request.duration_ms
+    """To be acknowledged in time, else it is taken back. A job has its own clock, which stands until it is started."""
+    duration_ms = None if request.job_id is not None else request.duration_ms
     return Lease(
         id=LeaseId(request.id),
         owner=request.owner,

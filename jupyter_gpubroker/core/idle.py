@@ -27,7 +27,7 @@ from .model import (
     State,
     Verdict,
 )
-from .table import live
+from .table import found
 
 QUIET: Mapping[Activity, Verdict] = MappingProxyType(
     {
@@ -119,8 +119,8 @@ def observed(
 def activity_changed(draft: Draft, session: Session, before: Activity) -> None:
     """The main thread does something else than `before`; the device is taken to be as it was last seen."""
     began_new_spell = not {before, session.activity} <= _PROMPTS
-    for lease in live(draft.state.leases):
-        if lease.session_id != session.id or lease.state is not LeaseState.ACTIVE:
+    for lease in found(Lease, draft.state.leases, "by_session", session.id):
+        if lease.state is not LeaseState.ACTIVE:
             continue
         is_new = began_new_spell and lease.verdict is not Verdict.ACTIVE
         since_ms = draft.now if is_new else lease.verdict_since_ms

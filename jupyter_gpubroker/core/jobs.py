@@ -1,7 +1,8 @@
 """Batch jobs: queued, started by their owner's runner, stopped in time, never left without an end.
 
 A job waits by a request of its own and runs under that request's lease. What the runner does not start in time is taken back
-and queued again with its old place. A runner that dies takes its jobs with it: `lost`, once nobody is left on their slots.
+and queued again with its old place; so is a job that is preempted. A runner that dies takes its jobs with it: `lost`, once
+nobody is left on their slots.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from .model import (
 from .table import live
 
 _HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
+_WITH_PROCESS = frozenset({JobState.RUNNING, JobState.STOPPING})
 
 
 def submitted(draft: Draft, event: JobSubmitted) -> None:
@@ -60,6 +62,7 @@ def submitted(draft: Draft, event: JobSubmitted) -> None:
         since_ms=draft.now,
         submitted_ms=draft.now,
         time_limit_ms=event.time_limit_ms,
+        checkpoint_ms=event.checkpoint_ms,
         preemptible=event.preemptible or queue.preemptible,
     )
     _queue(draft, job, RequestId(job.id), draft.now, Reason.of("submitted"))
@@ -85,10 +88,13 @@ def ended(draft: Draft, event: JobEnded) -> None:
         return
     if job.state is JobState.QUEUED:
         raise Conflict(Reason.of("job_not_running"))
+    lease = lease_of(draft.state, job)
     outcome = _outcome(job, event.exit_status)
     reason = Reason.of("job_ended", outcome=outcome.value, exit_status=event.exit_status)
-    _end(draft, job, outcome, job.cause or reason, event.exit_status)
-    lease = lease_of(draft.state, job)
+    if is_preempted(job) and outcome is not JobOutcome.FINISHED:
+        _requeue_preempted(draft, job)
+    else:
+        _end(draft, job, outcome, job.cause or reason, event.exit_status)
     if lease is not None and lease.state in _HELD:
         giveback.let_go(draft, lease, reason)
 
@@ -105,6 +111,28 @@ def stop(draft: Draft, job: Job, cause: Reason) -> None:
     elif job.state in (JobState.STARTING, JobState.RUNNING):
         kill_ms = Millis(draft.now + draft.state.limits.job_grace_ms)
         draft.move(job, "stop_asked", cause, kill_ms=kill_ms, cause=cause)
+    elif is_preempted(job):  # it was to run again, and is not any more
+        draft.put(replace(job, cause=cause), cause)
+
+
+def preempt(draft: Draft, lease: Lease, request: Request) -> None:
+    """The job makes way for a request of a higher tier, and waits again."""
+    assert lease.job_id is not None
+    ran_ms = draft.now - lease.granted_ms
+    reason = Reason.of("preempted", queue=request.queue, ran_ms=ran_ms)
+    stop(draft, draft.state.jobs[lease.job_id], reason)
+
+
+def is_preempted(job: Job) -> bool:
+    return (
+        job.state is JobState.STOPPING and job.cause is not None and job.cause.code == "preempted"
+    )
+
+
+def lost_ms(job: Job, now: Millis) -> int:
+    """The run time that is lost if the job is stopped now."""
+    ran_ms = 0 if job.state is not JobState.RUNNING else now - (job.started_ms or now)
+    return ran_ms if job.checkpoint_ms is None else ran_ms % job.checkpoint_ms
 
 
 # --- what happens to a job ----------------------------------------------------------------------------------------------
@@ -127,12 +155,10 @@ def not_started(draft: Draft, lease: Lease) -> None:
     giveback.let_go(draft, lease, reason, arc="not_acknowledged")
     if job.state is not JobState.STARTING:
         return
-    if job.attempt >= draft.state.limits.job_attempts_max:
+    if job.attempt - job.preemptions >= draft.state.limits.job_attempts_max:
         _end(draft, job, JobOutcome.LOST, Reason.of("runner_silent", attempts=job.attempt))
         return
-    since_ms = draft.state.requests[RequestId(lease.id)].since_ms
-    job = draft.move(job, "requeued", reason, attempt=job.attempt + 1)
-    _queue(draft, job, _attempt_id(job), since_ms, reason)
+    _requeue(draft, job, reason)
 
 
 def runner_gone(draft: Draft, session_id: str, cause: Reason) -> None:
@@ -148,18 +174,19 @@ def runner_gone(draft: Draft, session_id: str, cause: Reason) -> None:
 
 def lose_abandoned(draft: Draft) -> None:
     """A job that nobody reports on any more is over once its slots are clear."""
-    for job in live(draft.state.jobs):
-        if job.state in (JobState.RUNNING, JobState.STOPPING):
-            lease = lease_of(draft.state, job)
-            if lease is None or lease.state is LeaseState.CLEARED:
-                _end(draft, job, JobOutcome.LOST, job.cause or Reason.of("lease_lost"))
+    for lease in draft.changed_leases():
+        job = None if lease.job_id is None else draft.state.jobs.get(lease.job_id)
+        if job is None or lease_of(draft.state, job) != lease or job.state not in _WITH_PROCESS:
+            continue
+        if lease.state is LeaseState.CLEARED:
+            _end(draft, job, JobOutcome.LOST, job.cause or Reason.of("lease_lost"))
 
 
 def limit_ms(state: State, job: Job) -> Millis | None:
     """When something must happen to the job: its time is over, or the KILL that was due is overdue."""
     if job.state is JobState.RUNNING and job.time_limit_ms is not None:
         assert job.started_ms is not None
-        return Millis(job.started_ms + job.time_limit_ms)
+        return Millis(job.started_ms + job.time_limit_ms - job.saved_ms)
     if job.state is JobState.STOPPING:
         assert job.kill_ms is not None
         lease = lease_of(state, job)
@@ -197,9 +224,30 @@ def _queue(draft: Draft, job: Job, request_id: RequestId, since_ms: Millis, reas
         queue=job.queue,
         job_id=job.id,
         since_ms=since_ms,
+        duration_ms=None if job.time_limit_ms is None else job.time_limit_ms - job.saved_ms,
         preemptible=job.preemptible,
     )
     draft.put(request, reason)
+
+
+def _requeue(draft: Draft, job: Job, reason: Reason, **fields: Any) -> None:
+    """The job waits again, with its old place."""
+    assert job.request_id is not None
+    since_ms = draft.state.requests[job.request_id].since_ms
+    job = draft.move(job, "requeued", reason, attempt=job.attempt + 1, **fields)
+    _queue(draft, job, _attempt_id(job), since_ms, reason)
+
+
+def _requeue_preempted(draft: Draft, job: Job) -> None:
+    assert job.cause is not None
+    ran_ms = 0 if job.started_ms is None else draft.now - job.started_ms
+    kept_ms = 0 if job.checkpoint_ms is None else ran_ms - ran_ms % job.checkpoint_ms
+    fields: dict[str, Any] = {
+        "preemptions": job.preemptions + 1,
+        "saved_ms": job.saved_ms + kept_ms,
+    }
+    process = {"pid": None, "start_ticks": None, "started_ms": None, "kill_ms": None}
+    _requeue(draft, job, job.cause, **fields, **process)
 
 
 def _end(
@@ -224,6 +272,8 @@ def _acknowledge(draft: Draft, job: Job) -> None:
 def _outcome(job: Job, exit_status: int | None) -> JobOutcome:
     if exit_status is None:
         return JobOutcome.LOST
+    if is_preempted(job) and exit_status == 0:
+        return JobOutcome.FINISHED
     if job.state is JobState.STOPPING:
         is_late = job.cause is not None and job.cause.code == "job_time_limit"
         return JobOutcome.TIMED_OUT if is_late else JobOutcome.CANCELLED
@@ -244,5 +294,6 @@ def _owned(state: State, owner: Owner, job_id: JobId) -> Job:
 
 def _same(existing: Job, event: JobSubmitted) -> None:
     before = (existing.owner, existing.name, existing.spec, existing.queue, existing.time_limit_ms)
-    if before != (event.owner, event.name, event.spec, event.queue, event.time_limit_ms):
+    asked = (event.owner, event.name, event.spec, event.queue, event.time_limit_ms)
+    if before != asked or existing.checkpoint_ms != event.checkpoint_ms:
         raise Conflict(Reason.of("other_content"))

@@ -70,6 +70,7 @@ JOB: Table[JobState] = {
     (JobState.STARTING, "ended"): JobState.ENDED,
     (JobState.RUNNING, "stop_asked"): JobState.STOPPING,
     (JobState.RUNNING, "ended"): JobState.ENDED,
+    (JobState.STOPPING, "requeued"): JobState.QUEUED,
     (JobState.STOPPING, "ended"): JobState.ENDED,
 }
 

@@ -359,7 +359,8 @@ class Job:
     """A batch job as the broker knows it: never its command line, which stays in its owner's spool under this id.
 
     `session_id` is the owner's runner, which starts and stops it. `exit_status` is negative for a signal, as in
-    `subprocess`. While `stopping`, the runner sends TERM at once and KILL at `kill_ms`.
+    `subprocess`. While `stopping`, the runner sends TERM at once and KILL at `kill_ms`. A job that saves its work every
+    `checkpoint_ms` goes on from there after it was preempted: `saved_ms` is the run time of earlier attempts that counts.
     """
 
     TABLE: ClassVar[str] = "jobs"
@@ -376,8 +377,11 @@ class Job:
     started_ms: Millis | None = None
     ended_ms: Millis | None = None
     time_limit_ms: int | None = None
+    checkpoint_ms: int | None = None
     preemptible: bool = False
     attempt: int = 1
+    preemptions: int = 0
+    saved_ms: int = 0
     request_id: RequestId | None = None
     pid: int | None = None
     start_ticks: int | None = None
@@ -413,13 +417,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A named waiting line. `policy` is None where idleness is never a reason (batch jobs)."""
+    """A named waiting line. `policy` is None where idleness is never a reason (batch jobs).
+
+    A preemptible job makes way for a higher tier once it has run for `protected_ms`.
+    """
 
     TABLE: ClassVar[str] = "queues"
     name: str
     tier: Tier
     policy: str | None = None
     preemptible: bool = False
+    protected_ms: int = 0
 
     @property
     def id(self) -> str:

@@ -6,9 +6,13 @@ node. Nothing here knows who waits; that is `queue`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from .model import Reason, Slot, SlotId, SlotKind, SlotSpec, SlotState, State
+from .table import Shape, groups, shape_of
+
+Pool = dict[Shape, dict[SlotId, Slot]]
 
 LOST_CODES = frozenset({"device_lost", "slot_removed"})
 
@@ -29,8 +33,11 @@ def is_removed(slot: Slot) -> bool:
 
 def serves(slot: Slot, spec: SlotSpec) -> bool:
     """Whether the slot could be (one of) those that `spec` asks for."""
-    if spec.pinned:
-        return slot.id in spec.pinned
+    return slot.id in spec.pinned if spec.pinned else fits(slot, spec)
+
+
+def fits(slot: Slot | Shape, spec: SlotSpec) -> bool:
+    """Whether slots of this shape are what `spec`, which pins none, asks for."""
     if spec.model is not None and spec.model.casefold() not in slot.model.casefold():
         return False
     if spec.profile is not None:
@@ -41,30 +48,68 @@ def serves(slot: Slot, spec: SlotSpec) -> bool:
     return slot.memory_mib >= spec.memory_mib_min
 
 
-def serving_slots(slots: Iterable[Slot], spec: SlotSpec) -> tuple[Slot, ...]:
-    """All slots that could take part in serving `spec`: on each node either enough of them or none."""
-    by_node = _by_node(slots, spec)
-    enough = (found for found in by_node.values() if len(found) >= _count(spec))
-    return tuple(slot for found in enough for slot in found)
+def wanted_count(spec: SlotSpec) -> int:
+    """How many slots it asks for."""
+    return len(spec.pinned) or spec.count
+
+
+def serving(pool: Pool, spec: SlotSpec) -> dict[str, list[Slot]]:
+    """By node, the slots of the pool that could take part in serving `spec`, whether or not they are enough."""
+    by_node: dict[str, list[Slot]] = {}
+    for shape, slots in pool.items():
+        if spec.pinned:
+            named = [slots[slot_id] for slot_id in spec.pinned if slot_id in slots]
+            by_node.setdefault(shape.node_id, []).extend(named)
+        elif fits(shape, spec):
+            by_node.setdefault(shape.node_id, []).extend(slots.values())
+    return by_node
+
+
+def pooled(slots: Iterable[Slot]) -> Pool:
+    """The slots by their shapes."""
+    pool: Pool = {}
+    for slot in slots:
+        pool.setdefault(shape_of(slot), {})[slot.id] = slot
+    return pool
 
 
 def choose(
-    slots: Iterable[Slot], spec: SlotSpec, preferred: Collection[SlotId] = ()
+    pool: Pool, spec: SlotSpec, preferred: Collection[SlotId] = ()
 ) -> tuple[Slot, ...] | None:
-    """The best of `slots` for `spec`, or None where they do not suffice."""
+    """The best slots of the pool for `spec`, or None where they do not suffice."""
+    count = wanted_count(spec)
 
     def slot_order(slot: Slot) -> tuple[int, bool, bool, int, str]:
         is_whole = slot.kind is SlotKind.GPU
         return slot.memory_mib, is_whole, slot.id not in preferred, slot.index, slot.id
 
     def node_order(found: list[Slot]) -> tuple[int, int, int, str]:
-        best = found[: _count(spec)]
+        best = found[:count]
         strange = sum(slot.id not in preferred for slot in best)
         return sum(slot.memory_mib for slot in best), strange, len(found), best[0].node_id
 
-    nodes = [sorted(found, key=slot_order) for found in _by_node(slots, spec).values()]
-    nodes = [found for found in nodes if len(found) >= _count(spec)]
-    return tuple(min(nodes, key=node_order)[: _count(spec)]) if nodes else None
+    nodes = [found for found in serving(pool, spec).values() if len(found) >= count]
+    for found in nodes:
+        found.sort(key=slot_order)
+    return tuple(min(nodes, key=node_order)[:count]) if nodes else None
+
+
+def usable_shapes(state: State, spec: SlotSpec) -> frozenset[Shape]:
+    """The shapes that could serve `spec`, on nodes with enough of them, now or when their holders are gone.
+
+    Sick slots cannot serve.
+    """
+    counts: Counter[Shape] = Counter()
+    if spec.pinned:
+        slots = (state.slots[slot_id] for slot_id in spec.pinned if slot_id in state.slots)
+        counts.update(shape_of(s) for s in slots if s.state is not SlotState.QUARANTINED)
+    else:
+        usable = groups(Slot, state.slots, "usable").items()
+        counts.update({shape: number for shape, number in usable if fits(shape, spec)})
+    of_node: Counter[str] = Counter()
+    for shape, number in counts.items():
+        of_node[shape.node_id] += number
+    return frozenset(one for one in counts if of_node[one.node_id] >= wanted_count(spec))
 
 
 def never_served(state: State, spec: SlotSpec) -> Reason | None:
@@ -74,11 +119,16 @@ def never_served(state: State, spec: SlotSpec) -> Reason | None:
     """
     if spec.profile is not None and spec.count > 1:
         return Reason.of("several_slices", count=spec.count, profile=spec.profile)
-    slots = [slot for slot in state.slots.values() if not is_removed(slot)]
-    if not slots:
-        return Reason.of("no_gpu")
-    if serving_slots(slots, spec):
+    if usable_shapes(state, spec):
         return None
+    slots = [slot for slot in state.slots.values() if not is_removed(slot)]
+    nodes = serving(pooled(slots), spec).values()
+    if any(len(found) >= wanted_count(spec) for found in nodes):
+        return None
+    return _what_is_missing(slots, spec) if slots else Reason.of("no_gpu")
+
+
+def _what_is_missing(slots: Iterable[Slot], spec: SlotSpec) -> Reason:
     available = describe(slots)
     if spec.model is not None and not any(
         spec.model.casefold() in slot.model.casefold() for slot in slots
@@ -102,15 +152,3 @@ def describe(slots: Iterable[Slot]) -> str:
         counts[words] = counts.get(words, 0) + 1
     parts = (words if count == 1 else f"{count} x {words}" for words, count in counts.items())
     return ", ".join(parts) or "-"
-
-
-def _count(spec: SlotSpec) -> int:
-    return len(spec.pinned) or spec.count
-
-
-def _by_node(slots: Iterable[Slot], spec: SlotSpec) -> Mapping[str, list[Slot]]:
-    by_node: dict[str, list[Slot]] = {}
-    for slot in slots:
-        if serves(slot, spec):
-            by_node.setdefault(slot.node_id, []).append(slot)
-    return by_node

@@ -1,23 +1,23 @@
-"""The waiting line: who is before whom, who may be served now, and when one's turn comes.
+"""The waiting line: who is before whom, and when one's turn comes.
 
-Order is tier, then age, then number. Nobody overtakes: who cannot be served yet holds back the free slots that could serve it.
-Requests for different slots do not hold each other up (kubernetes-sigs/kueue#2270).
+Order is tier, then age, then number. Who gets what is decided in `grant`, who must make way in `claim`; both walk the line
+demand by demand, so that a thousand requests for the same thing, which cannot be had, cost no more than one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace, nsmallest
+from itertools import chain
 
-from .clear import residues_on
-from .giveback import was_seen_clear
 from .model import (
     JobState,
     Lease,
     LeaseState,
     Millis,
-    Owner,
     Request,
+    RequestId,
     RequestState,
     SessionState,
     Slot,
@@ -27,40 +27,21 @@ from .model import (
     State,
     Tier,
 )
-from .place import choose, serving_slots
-from .table import live
+from .place import pooled, serving, usable_shapes, wanted_count
+from .table import Demand, Place, groups
 
 _TIERS = tuple(Tier)
 
 
+def tier_rank(state: State, queue: str) -> int:
+    """0 is served first."""
+    row = state.queues.get(queue)
+    return _TIERS.index(Tier.SCAVENGER if row is None else row.tier)
+
+
 def line(state: State) -> list[Request]:
     """Everybody who waits, first in line first."""
-    return sorted(live(state.requests), key=lambda request: _rank(state, request))
-
-
-def grants(state: State, now: Millis) -> Iterator[tuple[Request, tuple[Slot, ...]]]:
-    """Who can be served now, and with which slots. Reads `state` as it is at the first step only."""
-    free = {slot.id: slot for slot in grantable(state, now)}
-    for request in line(state) if free else ():
-        usable = [slot for slot in free.values() if _admits(state, slot, request.owner)]
-        slots = choose(usable, request.spec) if may_be_served(state, request) else None
-        if slots is None:
-            for slot in could_serve(state, request.spec):
-                free.pop(slot.id, None)
-            continue
-        slots = choose(usable, request.spec, _previous_slots(state, request)) or slots
-        for slot in slots:
-            del free[slot.id]
-        yield request, slots
-
-
-def grantable(state: State, now: Millis) -> Iterator[Slot]:
-    """The free slots that were seen clear just now."""
-    return (
-        slot
-        for slot in state.slots.values()
-        if slot.state is SlotState.FREE and was_seen_clear(state, slot, now)
-    )
+    return [*Turns(state)]
 
 
 def may_be_served(state: State, request: Request) -> bool:
@@ -68,11 +49,42 @@ def may_be_served(state: State, request: Request) -> bool:
     return state.sessions[request.session_id].state is SessionState.LIVE
 
 
-def could_serve(state: State, spec: SlotSpec) -> tuple[Slot, ...]:
-    """The slots that could serve `spec`, now or when their holders are gone; sick ones cannot."""
-    return serving_slots(
-        (slot for slot in state.slots.values() if slot.state is not SlotState.QUARANTINED), spec
-    )
+class Turns(Iterator[Request]):
+    """Walks the line, first in line first; `pass_over` leaves out the rest of those who want what the last one wants."""
+
+    def __init__(self, state: State) -> None:
+        self._requests = state.requests
+        lines = groups(Request, state.requests, "lines")
+        self._lines: list[tuple[Demand, list[Place]]] = [*lines.items()]
+        self._heap = [
+            (tier_rank(state, demand.queue), places[0], number, 0)
+            for number, (demand, places) in enumerate(self._lines)
+        ]
+        heapify(self._heap)
+        self._is_at_top = False  # whether the last one handed out is still on the heap
+
+    def __next__(self) -> Request:
+        if self._is_at_top:
+            tier, _, number, at = self._heap[0]
+            places = self._lines[number][1]
+            if at + 1 < len(places):
+                heapreplace(self._heap, (tier, places[at + 1], number, at + 1))
+            else:
+                heappop(self._heap)
+        self._is_at_top = bool(self._heap)
+        if not self._heap:
+            raise StopIteration
+        return self._requests[RequestId(self._heap[0][1].request_id)]
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def pass_over(self) -> None:
+        heappop(self._heap)
+        self._is_at_top = False
+
+
+# --- places ---------------------------------------------------------------------------------------------------------------
 
 
 def place_in_line(state: State, request: Request) -> tuple[int | None, int]:
@@ -80,53 +92,93 @@ def place_in_line(state: State, request: Request) -> tuple[int | None, int]:
 
     The place is None once it waits no longer.
     """
-    wanted = _ids(could_serve(state, request.spec))
-    rivals = [
-        other
-        for other in line(state)
-        if other.id == request.id or not wanted.isdisjoint(_ids(could_serve(state, other.spec)))
-    ]
-    places = [place for place, other in enumerate(rivals, 1) if other.id == request.id]
-    return (places[0] if places else None), len(rivals)
+    tier = tier_rank(state, request.queue)
+    place = Place(request.since_ms, request.number, request.id)
+    before = waiting = 0
+    for demand, places in groups(Request, state.requests, "lines").items():
+        if demand.spec != request.spec and not _are_rivals(state, demand.spec, request.spec):
+            continue
+        waiting += len(places)
+        other_tier = tier_rank(state, demand.queue)
+        if other_tier < tier:
+            before += len(places)
+        elif other_tier == tier:
+            before += bisect_left(places, place)
+    return (before + 1 if request.state is RequestState.WAITING else None), waiting
+
+
+def _are_rivals(state: State, one: SlotSpec, other: SlotSpec) -> bool:
+    """Whether a slot could serve both, now or when its holder is gone."""
+    if one.pinned and other.pinned:
+        return not set(one.pinned).isdisjoint(other.pinned)
+    return not usable_shapes(state, one).isdisjoint(usable_shapes(state, other))
+
+
+# --- when one's turn comes ------------------------------------------------------------------------------------------------
 
 
 def expected_ms(state: State, request: Request, now: Millis) -> int | None:
     """In how many ms its turn comes, by what is known: notices, ends of leases, time limits of jobs. None: nobody can say."""
     if request.state is not RequestState.WAITING:
         return None
-    coming = {
-        slot.id: _Coming(slot, _free_ms(state, slot, now))
-        for slot in state.slots.values()
-        if slot.state is not SlotState.QUARANTINED
-    }
-    for other in line(state):
-        start_ms, taken = _first_start(coming.values(), other.spec)
+    coming = _Coming(state, now)
+    for other in Turns(state):
+        if not coming:
+            return None
+        start_ms = coming.take(other.spec, other.duration_ms)
         if other.id == request.id:
             return None if start_ms is None else max(0, start_ms - now)
-        duration_ms = _duration_ms(state, other)
-        known = start_ms is not None and duration_ms is not None
-        end_ms = Millis((start_ms or 0) + (duration_ms or 0)) if known else None
-        for slot in taken:
-            coming[slot.id] = _Coming(slot, end_ms)
     return None
 
 
-# --- when slots come free -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
 class _Coming:
-    """A slot and when it is free; None: nobody knows."""
+    """The slots of which it is known when they come free, each with that moment, as they are taken in turn."""
 
-    slot: Slot
-    free_ms: Millis | None
+    def __init__(self, state: State, now: Millis) -> None:
+        self._free_ms: dict[SlotId, Millis] = {}
+        for slot in state.slots.values():
+            free_ms = free_from_ms(state, slot, now)
+            if free_ms is not None:
+                self._free_ms[slot.id] = free_ms
+        self._pool = pooled(state.slots[slot_id] for slot_id in self._free_ms)
+
+    def __bool__(self) -> bool:
+        return bool(self._free_ms)
+
+    def take(self, spec: SlotSpec, duration_ms: int | None) -> Millis | None:
+        """When enough slots of one node are free; they are taken for so long. None where that is not known."""
+        count = wanted_count(spec)
+        nodes = [
+            [slot for slot in slots if slot.id in self._free_ms]
+            for slots in serving(self._pool, spec).values()
+        ]
+        chosen = min(
+            (nsmallest(count, slots, key=self._order) for slots in nodes if len(slots) >= count),
+            key=lambda slots: self._free_ms[slots[-1].id],
+            default=None,
+        )
+        if chosen is None:  # it will take some of these, at a time that nobody knows
+            for slot in chain.from_iterable(nodes):
+                del self._free_ms[slot.id]
+            return None
+        start_ms = self._free_ms[chosen[-1].id]
+        for slot in chosen:
+            if duration_ms is None:
+                del self._free_ms[slot.id]
+            else:
+                self._free_ms[slot.id] = Millis(start_ms + duration_ms)
+        return start_ms
+
+    def _order(self, slot: Slot) -> tuple[int, int, str]:
+        return self._free_ms[slot.id], slot.memory_mib, slot.id
 
 
-def _free_ms(state: State, slot: Slot, now: Millis) -> Millis | None:
+def free_from_ms(state: State, slot: Slot, now: Millis) -> Millis | None:
+    """From when on the slot is free, by what is known; None where nobody can say."""
     if slot.state is SlotState.FREE:
         return now
     lease = None if slot.lease_id is None else state.leases.get(slot.lease_id)
-    if lease is None:
+    if lease is None or slot.state is SlotState.QUARANTINED:
         return None
     if lease.state is LeaseState.DRAINING:
         return now if lease.order is None else lease.order.due_ms
@@ -146,59 +198,4 @@ def _job_end_ms(state: State, lease: Lease) -> Millis | None:
         return job.kill_ms
     if job.time_limit_ms is None:
         return None
-    return Millis((job.started_ms or lease.granted_ms) + job.time_limit_ms)
-
-
-def _duration_ms(state: State, request: Request) -> int | None:
-    """How long the request will hold what it gets."""
-    job = None if request.job_id is None else state.jobs.get(request.job_id)
-    return request.duration_ms if job is None else job.time_limit_ms
-
-
-def _first_start(coming: Iterable[_Coming], spec: SlotSpec) -> tuple[Millis | None, list[Slot]]:
-    """When enough slots of one node are free, and which; without a time where some of them are not known."""
-    slots = {one.slot.id: one for one in coming}
-    serving = serving_slots([one.slot for one in slots.values()], spec)
-    by_node: dict[str, list[_Coming]] = {}
-    for slot in serving:
-        if slots[slot.id].free_ms is not None:
-            by_node.setdefault(slot.node_id, []).append(slots[slot.id])
-    count = len(spec.pinned) or spec.count
-    best: tuple[Millis, list[Slot]] | None = None
-    for found in by_node.values():
-        found.sort(key=lambda one: (one.free_ms or 0, one.slot.memory_mib, one.slot.id))
-        if len(found) < count:
-            continue
-        start_ms = found[count - 1].free_ms
-        assert start_ms is not None
-        if best is None or start_ms < best[0]:
-            best = start_ms, [one.slot for one in found[:count]]
-    return best if best is not None else (None, list(serving))
-
-
-# --- small things ---------------------------------------------------------------------------------------------------------
-
-
-def _rank(state: State, request: Request) -> tuple[int, int, int, str]:
-    queue = state.queues.get(request.queue)
-    tier = Tier.SCAVENGER if queue is None else queue.tier
-    return _TIERS.index(tier), request.since_ms, request.number, request.id
-
-
-def _ids(slots: Iterable[Slot]) -> frozenset[SlotId]:
-    return frozenset(slot.id for slot in slots)
-
-
-def _admits(state: State, slot: Slot, owner: Owner) -> bool:
-    """Beside a parked holder's residue only its own owner is let in."""
-    return all(lease.owner == owner for lease in residues_on(state, slot))
-
-
-def _previous_slots(state: State, request: Request) -> tuple[SlotId, ...]:
-    """The slots that its session had last."""
-    mine = [lease for lease in state.leases.values() if lease.session_id == request.session_id]
-    return (
-        max(mine, key=lambda lease: lease.granted_ms).home
-        if mine and request.job_id is None
-        else ()
-    )
+    return Millis((job.started_ms or lease.granted_ms) + job.time_limit_ms - job.saved_ms)

@@ -1,67 +1,37 @@
-"""Takes slots back from idle holders, on demand: who is given notice for whom, and what follows when it is due.
+"""Takes slots back from idle holders, on demand: what follows from `claim` for their leases, and when a notice is due.
 
 Only a request that stands in line now, and that these very slots would serve, is a reason; what comes free anyway is counted
-first, and no more is taken than needed. Notices are worked out anew at each step, so one whose reason is gone is withdrawn.
+first, and no more is taken than needed. Claims are worked out anew at each step, so a notice whose reason is gone is withdrawn.
 A lease taken "for" a time (`ends_ms`) ends by the same way without demand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from . import giveback
+from . import giveback, jobs
+from .claim import claims, is_takeable
 from .draft import Draft
-from .idle import is_fresh, policy_of, reclaimable_ms
-from .model import (
-    Lease,
-    LeaseId,
-    Millis,
-    Mode,
-    Notice,
-    Reason,
-    Request,
-    RequestId,
-    Slot,
-    SlotId,
-    SlotState,
-    State,
-)
-from .queue import could_serve, line, may_be_served
-from .table import live
+from .idle import is_fresh, policy_of
+from .model import Lease, Millis, Mode, Notice, Reason, RequestId, State
+from .table import found
 
 
-def update_notices(draft: Draft) -> None:
-    """Give notice where it is needed now, withdraw it where it is not."""
-    wanted = takings(draft.state, draft.now)
-    for lease in live(draft.state.leases):
-        request_id = wanted.get(lease.id)
-        if lease.notice is None and request_id is not None:
+def make_way(draft: Draft) -> None:
+    """Give notice where it is needed now, withdraw it where it is not; stop the jobs that must make way."""
+    wanted = claims(draft.state, draft.now)
+    for lease_id, request_id in wanted.idle.items():
+        lease = draft.state.leases[lease_id]
+        if lease.notice is None:
             _give_notice(draft, lease, request_id)
-        elif lease.notice is None or _is_for_end(lease):
-            continue
-        elif request_id is None:
-            _withdraw(draft, lease)
-        elif request_id != lease.notice.request_id:
+        elif request_id != lease.notice.request_id and not _is_for_end(lease):
             notice = replace(lease.notice, request_id=request_id)
             draft.put(replace(lease, notice=notice), Reason.of("notice_reassigned"))
-
-
-def takings(state: State, now: Millis) -> Mapping[LeaseId, RequestId]:
-    """Which leases must be taken, for whom: longest idle first, only as many as the line needs."""
-    if state.mode is Mode.OBSERVE:
-        return {}
-    takeable = [one for one in live(state.leases) if _is_takeable(state, one, now)]
-    takeable.sort(key=lambda one: _taking_order(state, one, now))
-    rank: dict[LeaseId | None, int] = {lease.id: place for place, lease in enumerate(takeable)}
-    taken: dict[LeaseId, RequestId] = {}
-    spoken_for: set[SlotId] = set()
-    for request in line(state) if takeable else ():
-        if may_be_served(state, request):
-            slots, leases = _cheapest(state, request, rank, spoken_for)
-            spoken_for.update(slot.id for slot in slots)
-            taken.update(dict.fromkeys(leases, request.id))
-    return taken
+    for lease in found(Lease, draft.state.leases, "timed"):
+        if lease.notice is not None and lease.id not in wanted.idle and not _is_for_end(lease):
+            _withdraw(draft, lease)
+    for lease_id, request_id in wanted.jobs.items():
+        jobs.preempt(draft, draft.state.leases[lease_id], draft.state.requests[request_id])
 
 
 def due(draft: Draft, lease: Lease) -> None:
@@ -97,51 +67,6 @@ def end_notice_ms(state: State, lease: Lease) -> Millis | None:
     return Millis(lease.ends_ms - (0 if policy is None else policy.notice_ms))
 
 
-# --- whose slots ----------------------------------------------------------------------------------------------------------
-
-
-def _is_takeable(state: State, lease: Lease, now: Millis) -> bool:
-    from_ms = reclaimable_ms(state, lease)
-    return from_ms is not None and now >= from_ms and is_fresh(state, lease, now)
-
-
-def _taking_order(state: State, lease: Lease, now: Millis) -> tuple[bool, bool, int, str]:
-    """Who has notice keeps it; who can give back comes first; then who is idle longest."""
-    can_give = bool(giveback.kinds_now(state, lease, now))
-    return lease.notice is None, not can_give, lease.verdict_since_ms, lease.id
-
-
-def _cheapest(
-    state: State,
-    request: Request,
-    rank: Mapping[LeaseId | None, int],
-    spoken_for: Collection[SlotId],
-) -> tuple[list[Slot], list[LeaseId]]:
-    """What serves the request with the fewest leases taken: slots and leases, all on one node; none where nothing would."""
-    count = len(request.spec.pinned) or request.spec.count
-    best: tuple[list[Slot], list[LeaseId]] | None = None
-    for slots in _by_node(state, request, spoken_for):
-        # What comes free by itself first, then whose lease is taken first.
-        coming = [slot for slot in slots if slot.state is not SlotState.LEASED]
-        held = [slot for slot in slots if slot.state is SlotState.LEASED and slot.lease_id in rank]
-        held.sort(key=lambda slot: (rank[slot.lease_id], slot.id))
-        chosen = (coming + held)[:count]
-        leases = list(dict.fromkeys(s.lease_id for s in chosen if s in held and s.lease_id))
-        if len(chosen) == count and (best is None or len(leases) < len(best[1])):
-            best = chosen, leases
-    return best or ([], [])
-
-
-def _by_node(
-    state: State, request: Request, spoken_for: Collection[SlotId]
-) -> Iterator[list[Slot]]:
-    by_node: dict[str, list[Slot]] = {}
-    for slot in could_serve(state, request.spec):
-        if slot.id not in spoken_for:
-            by_node.setdefault(slot.node_id, []).append(slot)
-    return (by_node[node_id] for node_id in sorted(by_node))
-
-
 # --- notices --------------------------------------------------------------------------------------------------------------
 
 
@@ -166,7 +91,7 @@ def _put_notice(
 
 
 def _withdraw(draft: Draft, lease: Lease) -> None:
-    is_idle = _is_takeable(draft.state, lease, draft.now)
+    is_idle = is_takeable(draft.state, lease, draft.now)
     why = "no_longer_wanted" if is_idle else "no_longer_idle"
     draft.put(replace(lease, notice=None), Reason.of("notice_withdrawn", why=why))
 

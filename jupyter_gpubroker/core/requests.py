@@ -24,7 +24,7 @@ from .model import (
     State,
 )
 from .place import never_served
-from .table import live
+from .table import found, is_over, live
 
 _IN_USE = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
 
@@ -132,8 +132,8 @@ def refuse_unservable(draft: Draft) -> None:
 def _check_holds_nothing(state: State, session: Session) -> None:
     """One lease per process: it must never see two MIG instances, and its devices are one environment variable."""
     _check_not_waiting(state, session)
-    for lease in live(state.leases):
-        if lease.session_id != session.id:
+    for lease in found(Lease, state.leases, "by_session", session.id):
+        if is_over(lease):
             continue
         if lease.state in _IN_USE:
             raise Conflict(Reason.of("already_holds", lease_id=lease.id))

@@ -29,7 +29,7 @@ from .model import (
     Session,
     SessionState,
 )
-from .table import live
+from .table import found, is_over, live
 
 
 def opened(draft: Draft, event: SessionOpened) -> None:
@@ -165,7 +165,8 @@ def _handed_over(draft: Draft, lease: Lease, session: Session) -> Lease:
 
 
 def _leases(draft: Draft, session: Session) -> list[Lease]:
-    return [lease for lease in live(draft.state.leases) if lease.session_id == session.id]
+    mine = found(Lease, draft.state.leases, "by_session", session.id)
+    return [lease for lease in mine if not is_over(lease)]
 
 
 def _same_process(existing: Session, session: Session) -> None:

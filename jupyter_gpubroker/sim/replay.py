@@ -375,7 +375,7 @@ class Replay:
         self._do(
             JobSubmitted(
                 Owner(job.group), job_id, SessionId(f"runner:{job.group}"), job.id,
-                SlotSpec(job.gpus), "batch",
+                SlotSpec(job.gpus), "batch", checkpoint_ms=self._model.checkpoint_ms,
             )
         )  # fmt: skip
         if work.started_ms is None:

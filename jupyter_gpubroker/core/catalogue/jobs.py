@@ -31,6 +31,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The job reached its time limit of {limit_ms} and was stopped. Submit it with a longer --time.",
         "El trabajo alcanzó su límite de {limit_ms} y se paró. Envíelo con un --time mayor.",
     ),
+    "preempted": (
+        "After {ran_ms} the job makes way for a request of the queue {queue}, which goes first. It waits again at its place.",
+        "Tras {ran_ms} el trabajo cede el paso a una petición de la cola {queue}, que va antes. Vuelve a esperar en su puesto.",
+    ),
     "job_not_stopped": (
         "The job did not stop when asked to, and nobody reported its end.",
         "El trabajo no paró cuando se le pidió, y nadie informó de su fin.",

@@ -16,6 +16,7 @@ from jupyter_gpubroker.core.model import (
     Hold,
     JobOutcome,
     JobState,
+    Lease,
     LeaseId,
     LeaseState,
     Millis,
@@ -71,8 +72,8 @@ def session(name: str, **fields: Any) -> Callable[[State], State]:
 
 
 def stale_index(state: State) -> State:
-    table = Table(state.leases)
-    table.live.popitem()
+    table = Table(Lease, dict(state.leases))
+    table.indices["live"].groups[True].popitem()
     return replace(state, leases=table)
 
 

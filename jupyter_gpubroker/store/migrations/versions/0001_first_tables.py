@@ -56,8 +56,11 @@ def upgrade() -> None:
         sa.Column("started_ms", sa.BigInteger(), nullable=True),
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
         sa.Column("time_limit_ms", sa.BigInteger(), nullable=True),
+        sa.Column("checkpoint_ms", sa.BigInteger(), nullable=True),
         sa.Column("preemptible", sa.Boolean(), nullable=False),
         sa.Column("attempt", sa.BigInteger(), nullable=False),
+        sa.Column("preemptions", sa.BigInteger(), nullable=False),
+        sa.Column("saved_ms", sa.BigInteger(), nullable=False),
         sa.Column("request_id", sa.Text(), nullable=True),
         sa.Column("pid", sa.BigInteger(), nullable=True),
         sa.Column("start_ticks", sa.BigInteger(), nullable=True),
@@ -147,6 +150,7 @@ def upgrade() -> None:
         sa.Column("tier", sa.Text(), nullable=False),
         sa.Column("policy", sa.Text(), nullable=True),
         sa.Column("preemptible", sa.Boolean(), nullable=False),
+        sa.Column("protected_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
