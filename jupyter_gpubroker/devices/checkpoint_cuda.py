@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from .ancestry import descends
+from ..processes import PROC, descends, uid_of
 from .checkpoint_driver import DriverError, LockTimeout, ProcessState, Subject
 from .reader import Inventory, Reader, SlotReading
 
@@ -46,7 +46,7 @@ class CudaCheckpointDriver:
         verified: Path | None,
         load: Callable[[], Any] | None = None,
         reader: Reader | None = None,
-        proc: Path = Path("/proc"),
+        proc: Path = PROC,
     ) -> None:
         self._verified = verified
         self._load = load or _load_cuda
@@ -80,7 +80,7 @@ class CudaCheckpointDriver:
             uses_uvm=any(library in maps for library in UVM_LIBRARIES),
             uses_mps=self._uses_mps(pid),
             driver_major=int(version.split(".")[0]) if version.split(".")[0].isdigit() else None,
-            is_own_uid=self._is_own(pid),
+            is_own_uid=uid_of(pid, self._proc) == os.geteuid(),
             is_verified=self._is_verified(version, models),
         )
 
@@ -157,12 +157,6 @@ class CudaCheckpointDriver:
     def _uses_mps(self, pid: int) -> bool:
         environ = self._text(pid, "environ")
         return "CUDA_MPS_PIPE_DIRECTORY=" in environ or (MPS_PIPE_FOLDER / "control").exists()
-
-    def _is_own(self, pid: int) -> bool:
-        try:
-            return (self._proc / str(pid)).stat().st_uid == os.geteuid()
-        except OSError:
-            return False
 
     def _text(self, pid: int, name: str) -> str:
         try:

@@ -16,10 +16,10 @@ from typing import get_args
 
 import msgspec
 
-from .ancestry import descends
+from ..processes import descends, start_ticks
 from .checkpoint_driver import DRIVER_MAJOR_MIN, DriverError, LockTimeout, ProcessState, Subject
 from .reader import Inventory
-from .simulated_state import Context, StateFolder, start_ticks, write_atomically
+from .simulated_state import Context, StateFolder, write_atomically
 
 COPY_MIB_PER_S = 20_000
 _POLL_S = 0.005

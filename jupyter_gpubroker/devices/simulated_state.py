@@ -24,6 +24,8 @@ from pathlib import Path
 
 import msgspec
 
+from ..processes import start_ticks
+
 _NAME = re.compile(r"(?P<pid>[0-9]{1,10})-(?P<ticks>[0-9]{1,20})(?:\..*)?")
 _FILE_MAX_BYTES = 64 * 1024
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -54,15 +56,6 @@ class Context(msgspec.Struct, frozen=True):
 
 def now_ms() -> int:
     return int(time.clock_gettime(_CLOCK) * 1000)
-
-
-def start_ticks(pid: int) -> int | None:
-    """When a process started (field 22 of /proc/PID/stat), or None if it is gone or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 class StateFolder:

@@ -13,8 +13,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
+from ..processes import processes
 from .spool import JobSpec
 
 LEFTOVER_GRACE_S = 5.0  # for processes the leader left running when it ended by itself
@@ -108,18 +108,7 @@ class Child:
 
 def others_in_group(group: int) -> list[int]:
     """Living processes of a process group other than its leader."""
-    members = []
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == group:
-            continue
-        try:
-            stat = Path(entry.path, "stat").read_bytes()
-        except OSError:
-            continue
-        state, _parent, process_group = stat.rpartition(b")")[2].split(maxsplit=3)[:3]
-        if int(process_group) == group and state not in b"ZX":
-            members.append(int(entry.name))
-    return members
+    return [each.pid for each in processes() if each.group == group and each.pid != group]
 
 
 def _cannot_start(spec: JobSpec, error: OSError | ValueError) -> CannotStart:

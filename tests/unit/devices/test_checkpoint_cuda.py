@@ -186,7 +186,7 @@ def test_memory_that_the_device_does_not_tell_is_refused(driver, gpu):
 
 def test_a_child_with_a_context_is_refused(driver, gpu, proc):
     (proc / "5000").mkdir()
-    (proc / "5000/stat").write_text(f"5000 (python) S {PID} 0 0")
+    (proc / "5000/stat").write_text(f"5000 (python) S {PID}" + 18 * " 0")
     gpu.processes += (ProcessReading(5000, "compute", 10),)
     assert can(driver) == ["child_has_context"]
 
