@@ -19,6 +19,7 @@ from jupyter_server.serverapp import ServerApp
 from traitlets import Unicode
 
 from ..client.places import Places, is_off
+from ..wire import routes
 from ..wire.views import SessionsView
 from . import changes, checkpoint, hints, hosts, proxy, restart, settings
 from .checkpoint import Checkpoints
@@ -66,7 +67,9 @@ class GPUBrokerExtension(ExtensionApp):
         self.desk = Desk(self.link, partial(_emit, server.event_logger, hints.CHANGED_SCHEMA_ID))
         self._checkpoints = Checkpoints(places)
         self._offers = Offers(self.link, self._checkpoints.offer, self.log)
-        restarts = Restarts(places.state / "restore", self.link.has_order)
+        restarts = Restarts(
+            places.state / "restore", self.link.has_order, partial(self.link.call, routes.ANSWER)
+        )
         executors = {
             checkpoint.KIND: self._checkpoints.carry_out,
             restart.KIND: restarts.carry_out,

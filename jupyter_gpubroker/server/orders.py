@@ -82,6 +82,11 @@ class Orders:
         self._log.info("order_taken lease=%s kind=%s resume=%s", lease.id, order.kind, order.resume)
         try:
             answer = await self._executors[order.kind](kernel, lease, order)
+        except UNAVAILABLE as error:
+            # Nothing was done: the order is taken again when it is seen again.
+            self._answers.pop(key, None)
+            self._log.warning("order_put_off lease=%s kind=%s: %s", lease.id, order.kind, error)
+            return
         except BaseException:
             self._answers.pop(key, None)
             raise

@@ -1,7 +1,9 @@
 """The server's side of `restarted`: the kernel saves what can be saved, then it is restarted without its GPU.
 
 Ordered only where the owner consented: the kernel offers it then. The kernel saves by itself when it sees the order, whatever
-its main thread does, and leaves a manifest that names the order; without that manifest nothing is restarted here.
+its main thread does, and leaves a manifest that names the order; without that manifest nothing is restarted here. The broker is
+told before the restart, so that no order stands which the new kernel would save its empty namespace for, over what was saved.
+The slot is handed on only once it is seen clear, whatever was told.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -22,24 +24,28 @@ MANIFEST = "manifest.json"
 LOOK_S = 0.1
 
 IsOpen = Callable[[str, int], bool]
+Tell = Callable[[str, AnswerBody], Awaitable[object]]
 
 
 class Restarts:
     """`folder` holds one folder per kernel, named for its connection file, which every restart keeps.
 
-    `is_open(lease, number)` tells whether an order still stands.
+    `is_open(lease, number)` tells whether an order still stands; `tell(lease, answer)` answers it.
     """
 
-    def __init__(self, folder: Path, is_open: IsOpen) -> None:
+    def __init__(self, folder: Path, is_open: IsOpen, tell: Tell) -> None:
         self._folder = folder
         self._is_open = is_open
+        self._tell = tell
 
     async def carry_out(self, kernel: Launched, lease: LeaseView, order: OrderView) -> AnswerBody:
-        """Restart the kernel once it has saved."""
+        """Restart the kernel once it has saved. Raises one of `hosts.UNAVAILABLE` with nothing done."""
         if not await self._is_saved(kernel, lease.id, order):
             return AnswerBody(order.number, ok=False, reason=ReasonBody("save_not_seen"))
+        answer = AnswerBody(order.number, ok=True)
+        await self._tell(lease.id, answer)
         await kernel.manager.parent.restart_kernel(kernel.body.kernel_id)
-        return AnswerBody(order.number, ok=True)
+        return answer
 
     async def _is_saved(self, kernel: Launched, lease_id: str, order: OrderView) -> bool:
         manifest = self._folder / Path(kernel.manager.connection_file).stem / MANIFEST

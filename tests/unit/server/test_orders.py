@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from jupyter_gpubroker.client.errors import BrokerDown
 from jupyter_gpubroker.client.places import Places
 from jupyter_gpubroker.server.hosts import Launched
 from jupyter_gpubroker.server.link import ServerLink
@@ -174,11 +175,20 @@ async def test_nobody_looks_without_a_lease_in_use_or_during_a_cell(
 
 
 class KernelsManager:
+    """Restarts kernels, and stands for the broker that is told: `done` is what happened, in order."""
+
     def __init__(self) -> None:
-        self.restarted: list[str] = []
+        self.done: list[str | AnswerBody] = []
+        self.is_broker_down = False
 
     async def restart_kernel(self, kernel_id: str) -> None:
-        self.restarted.append(kernel_id)
+        self.done.append(kernel_id)
+
+    async def tell(self, lease_id: str, answer: AnswerBody) -> None:
+        assert lease_id == LEASE
+        if self.is_broker_down:
+            raise BrokerDown("gone")
+        self.done.append(answer)
 
 
 def restartable() -> tuple[Launched, KernelsManager]:
@@ -197,14 +207,24 @@ def save(folder: Path, cause: Any) -> None:
 async def test_a_kernel_is_restarted_once_it_has_saved_for_this_very_order(tmp_path: Path) -> None:
     kernel, kernels = restartable()
     save(tmp_path, {"cause": f"{LEASE}:1"})
-    restarts = Restarts(tmp_path, lambda _lease, _number: True)
+    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell)
     work = asyncio.create_task(restarts.carry_out(kernel, lease_view(LEASE), order(2, "restarted")))
     done, _ = await asyncio.wait({work}, timeout=0.3)
     assert not done, "what was saved before was for another order"
-    assert kernels.restarted == []
+    assert kernels.done == []
     save(tmp_path, {"cause": f"{LEASE}:2"})
     assert await work == AnswerBody(2, ok=True)
-    assert kernels.restarted == ["kernel"]
+    assert kernels.done == [AnswerBody(2, ok=True), "kernel"], "told first"
+
+
+async def test_a_kernel_is_not_restarted_when_the_broker_cannot_be_told(tmp_path: Path) -> None:
+    kernel, kernels = restartable()
+    kernels.is_broker_down = True
+    save(tmp_path, {"cause": f"{LEASE}:1"})
+    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell)
+    with pytest.raises(BrokerDown):
+        await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
+    assert kernels.done == []
 
 
 @pytest.mark.parametrize("found", [None, {"cause": "other:1"}, {}, [], "text"])
@@ -213,12 +233,12 @@ async def test_a_kernel_that_has_not_saved_is_never_restarted(tmp_path: Path, fo
     if found is not None:
         save(tmp_path, found)
     looks = iter([True, True, False])
-    restarts = Restarts(tmp_path, lambda _lease, _number: next(looks))
+    restarts = Restarts(tmp_path, lambda _lease, _number: next(looks), kernels.tell)
     answer = await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
     assert not answer.ok
     assert answer.reason is not None
     assert answer.reason.code == "save_not_seen"
-    assert kernels.restarted == []
+    assert kernels.done == []
 
 
 async def test_a_link_knows_which_orders_stand(folders: Folders) -> None:
