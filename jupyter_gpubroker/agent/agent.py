@@ -100,6 +100,8 @@ class Agent:
                 wanted = self._slot_ids if only is None else self._slot_ids & only
                 if not wanted:
                     return
+                # Before the reading: who lets go during it may have been seen before that.
+                leaving = self._holdings().leaving
                 readings = await self._probe.observe(sorted(wanted))
             except ChildUnavailable as error:
                 # A pause follows a failure that has been told.
@@ -119,7 +121,7 @@ class Agent:
                 self._next_inventory_s = 0.0
             observations = await self._attribute(readings)
             self._problem = None
-            self._emit(SlotsObserved(self._node_id, observations))
+            self._emit(SlotsObserved(self._node_id, observations, leaving))
 
     # --- inventory ----------------------------------------------------------------------------------------------------
 

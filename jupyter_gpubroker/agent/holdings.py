@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..core.events import ProcessOwner
-from ..core.model import JobState, LeaseState, SessionState, SlotId, State
+from ..core.model import JobState, LeaseId, LeaseState, SessionState, SlotId, State
 
 _JOB_HAS_PROCESS = (JobState.STARTING, JobState.RUNNING, JobState.STOPPING)
 
@@ -43,8 +43,11 @@ class SlotHolding:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
+    """`leaving` are the leases whose holders have let go."""
+
     holders: tuple[Holder, ...] = ()
     slots: Mapping[SlotId, SlotHolding] = field(default_factory=dict)
+    leaving: frozenset[LeaseId] = frozenset()
 
 
 def holdings(state: State, boot_id: str) -> Holdings:
@@ -74,4 +77,5 @@ def holdings(state: State, boot_id: str) -> Holdings:
         for lease in leases
         for hold in lease.holds
     }
-    return Holdings(tuple(holders), slots)
+    leaving = frozenset(lease.id for lease in leases if lease.is_leaving)
+    return Holdings(tuple(holders), slots, leaving)

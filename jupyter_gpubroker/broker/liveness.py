@@ -98,5 +98,5 @@ def _to_watch(state: State) -> Iterator[tuple[str, Watched]]:
         if job.state in _JOB_HAS_PROCESS and job.pid is not None and job.start_ticks is not None:
             runner = state.sessions.get(job.session_id)
             boot = runner.boot_id if runner is not None else boot_id()
-            ended = JobEnded(job.owner, job.id, None)
+            ended = JobEnded(job.owner, job.id, job.attempt, None)
             yield f"job {job.id}", Watched(job.pid, job.start_ticks, boot, ended, RUNNER_TELLS_S)

@@ -71,7 +71,7 @@ def slots_observed(draft: Draft, event: SlotsObserved) -> None:
     looks = {look.slot_id: look for look in event.slots if look.slot_id in draft.state.slots}
     unwatched_ms = _unwatched_ms(draft, event.node_id)
     for lease in found(Lease, draft.state.leases, "leaving"):
-        if _is_on(draft.state, lease, event.node_id):
+        if lease.id in event.leaving and _is_on(draft.state, lease, event.node_id):
             giveback.observed(draft, lease.id, looks)
     clear: dict[SlotId, bool] = {}
     for slot_id, look in looks.items():

@@ -63,10 +63,9 @@ class Draft:
                 return
             self.state = replace(self.state, limits=entity)
         else:
-            table = self._table(type(entity))
-            if table.get(entity.id) == entity:
+            if self._known(type(entity)).get(entity.id) == entity:
                 return
-            table.put(entity)
+            self._table(type(entity)).put(entity)
         self._changes.append(Put(entity))
         if entity.TABLE is not None:
             self._reasons.append((entity.TABLE, entity.id, reason))
@@ -110,11 +109,15 @@ class Draft:
         effects = (*self._effects, *inspect)
         return Decision(tuple(self._changes), effects, tuple(self._reasons))
 
+    def _known(self, entity_type: type[Entity]) -> Mapping[Any, Any]:
+        known: Mapping[Any, Any] = getattr(self.state, STATE_FIELDS[entity_type])
+        return known
+
     def _table(self, entity_type: type[Entity]) -> Table[Any, Any]:
         name = STATE_FIELDS[entity_type]
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = Table(entity_type, getattr(self.state, name))
+            table = self._tables[name] = Table(entity_type, self._known(entity_type))
             changed: dict[str, Any] = {name: table}
             self.state = replace(self.state, **changed)
         return table

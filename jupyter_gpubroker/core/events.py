@@ -95,8 +95,11 @@ class SlotObservation:
 
 @dataclass(frozen=True, slots=True)
 class SlotsObserved:
+    """`leaving` are the leases whose holders had let go when the reading began: only for these can it show a slot clear."""
+
     node_id: NodeId
     slots: tuple[SlotObservation, ...]
+    leaving: frozenset[LeaseId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +255,11 @@ class JobSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
+    """`attempt` is the job's that was started: one that the broker has given up meanwhile is refused."""
+
     owner: Owner
     job_id: JobId
+    attempt: int
     pid: int
     start_ticks: int
 
@@ -262,6 +268,7 @@ class JobStarted:
 class JobEnded:
     owner: Owner
     job_id: JobId
+    attempt: int
     exit_status: int | None  # None: it could not be learned
 
 

@@ -169,8 +169,6 @@ def _tried(lease: Lease) -> tuple[GiveBackKind, ...]:
 def observed(draft: Draft, lease_id: LeaseId, looks: Mapping[SlotId, SlotObservation]) -> None:
     """New samples: a lease whose slots all look clear is over (or parked). A lost slot holds nobody."""
     lease = draft.state.leases[lease_id]
-    if lease.order is not None:
-        return
     slots = [slot for slot in slots_of(draft.state, lease) if not is_lost(slot)]
     if any(slot.id not in looks for slot in slots):
         return

@@ -1,7 +1,7 @@
 """Hands free slots to those whose turn it is.
 
-Nobody overtakes: who cannot be served yet has the free slots held back that it will need, on the node where it lacks the
-fewest. Requests for different slots do not hold each other up (kubernetes-sigs/kueue#2270). What is held back may be lent to
+Nobody overtakes, or only for so long as `limits.overtaking_ms` says: who cannot be served yet has the free slots held back that
+it will need, on the node where it lacks the fewest. Requests for different slots do not hold each other up (kubernetes-sigs/kueue#2270). What is held back may be lent to
 a batch job whose time limit ends it before the one in front can start, as far as time limits tell (EASY backfilling;
 Mu'alem and Feitelson, IEEE TPDS 12(6), 2001); where they do not tell, nothing is lent.
 """
@@ -33,7 +33,7 @@ from .model import (
     State,
 )
 from .place import Pool, choose, pooled, serving, usable_shapes, wanted_count
-from .queue import Turns, free_from_ms, may_be_served
+from .queue import Turns, free_from_ms, may_be_served, tier_rank
 from .table import found, groups, shape_of
 
 _NEVER = Millis(0)
@@ -48,12 +48,15 @@ def grants(state: State, now: Millis) -> Iterator[tuple[Request, tuple[Slot, ...
     """Who can be served now, and with which slots. Reads `state` as it is at the first step only."""
     turns = Turns(state)
     free = _Free(state, now) if turns else None
+    tier = 0
     for request in turns:
+        if tier != (tier := tier_rank(state, request.queue)) and free:
+            free.hold_back_for_overtaken()  # by their own tier at most
         if not free:
             return
         slots = free.choose(request)
         if slots is None:
-            free.hold_back(request.spec)
+            free.blocked(request)
             if not free.is_picky:
                 turns.pass_over()
             continue
@@ -71,6 +74,7 @@ class _Free:
         self._pool = pooled(_grantable(state, now))
         self._lent_until: dict[SlotId, Millis] = {}  # of what is held back
         self._held: Pool = {}
+        self._overtaken: list[SlotSpec] = []
         self._may_lend = any(
             demand.is_job and demand.duration_ms is not None
             for demand in groups(Request, state.requests, "lines")
@@ -93,7 +97,19 @@ class _Free:
             pool = self._held if self._lent_until.pop(slot.id, None) is not None else self._pool
             del pool[shape_of(slot)][slot.id]
 
-    def hold_back(self, spec: SlotSpec) -> None:
+    def blocked(self, request: Request) -> None:
+        """The request cannot be served yet: nobody overtakes it, or nobody of a lower tier."""
+        if self._now - request.since_ms >= self._state.limits.overtaking_ms:
+            self._hold_back(request.spec)
+        else:
+            self._overtaken.append(request.spec)
+
+    def hold_back_for_overtaken(self) -> None:
+        for spec in self._overtaken:
+            self._hold_back(spec)
+        self._overtaken.clear()
+
+    def _hold_back(self, spec: SlotSpec) -> None:
         """Keep what is free for who wants it next, on the node that lacks the fewest."""
         usable = {shape.node_id for shape in usable_shapes(self._state, spec)}
         nodes = serving(self._pool, spec)

@@ -69,7 +69,7 @@ def submitted(draft: Draft, event: JobSubmitted) -> None:
 
 
 def started(draft: Draft, event: JobStarted) -> None:
-    job = _owned(draft.state, event.owner, event.job_id)
+    job = _attempted(draft.state, event)
     process: dict[str, Any] = {"pid": event.pid, "start_ticks": event.start_ticks}
     if job.state is JobState.STARTING:
         reason = Reason.of("job_started")
@@ -83,7 +83,7 @@ def started(draft: Draft, event: JobStarted) -> None:
 
 
 def ended(draft: Draft, event: JobEnded) -> None:
-    job = _owned(draft.state, event.owner, event.job_id)
+    job = _attempted(draft.state, event)
     if job.state is JobState.ENDED:
         return
     if job.state is JobState.QUEUED:
@@ -289,6 +289,14 @@ def _owned(state: State, owner: Owner, job_id: JobId) -> Job:
     job = state.jobs.get(job_id)
     if job is None or job.owner != owner:
         raise NotFound(Reason.of("no_such_job"))
+    return job
+
+
+def _attempted(state: State, event: JobStarted | JobEnded) -> Job:
+    """The job, if what is told is of its present attempt."""
+    job = _owned(state, event.owner, event.job_id)
+    if event.attempt != job.attempt:
+        raise Conflict(Reason.of("attempt_over", attempt=event.attempt, now=job.attempt))
     return job
 
 

@@ -337,6 +337,11 @@ class Lease:
     preemptible: bool = False
     cause: Reason | None = None
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its holder has let go and its slots were not seen clear since."""
+        return self.state in (LeaseState.DRAINING, LeaseState.QUARANTINED) and self.order is None
+
 
 class JobState(str, Enum):
     QUEUED = "queued"
@@ -465,6 +470,8 @@ class Limits:
 
     `floor_mib_max`: a slot with more memory in use than this is not empty, whatever was measured before.
     `job_attempts_max`: so often a job is offered to a runner that does not start it.
+    `overtaking_ms`: so long may a request that does not fit yet be overtaken by later ones of its tier that do; from then on
+    free slots are held back for it. 0: nobody ever overtakes.
     """
 
     TABLE: ClassVar[str] = "limits"
@@ -479,6 +486,7 @@ class Limits:
     keep_history_ms: int = 7 * 24 * 3_600_000
     floor_tolerance_mib: int = 64
     residue_mib_max: int = 1_024
+    overtaking_ms: int = 0
     waiting_max_per_owner: int = 1_000
     floor_mib_max: int = 1_024
     job_attempts_max: int = 5

@@ -132,7 +132,7 @@ def _preemptible_lease(lease: Lease) -> Hashable:
 
 
 def _leaving_lease(lease: Lease) -> Hashable:
-    return True if lease.state in (LeaseState.DRAINING, LeaseState.QUARANTINED) else None
+    return True if lease.is_leaving else None
 
 
 def _residual_lease(lease: Lease) -> Hashable:

@@ -81,7 +81,8 @@ class Attempt:
 
     async def _report_start(self, child: Child) -> None:
         try:
-            await self._link.tell(routes.JOB_STARTED, self.job_id, JobStartedBody(child.pid))
+            body = JobStartedBody(self.number, child.pid)
+            await self._link.tell(routes.JOB_STARTED, self.job_id, body)
         except BrokerError as error:
             log.warning("job_start_refused job=%s code=%s", self.job_id, error.code)
             child.stop(UNWANTED_GRACE_S)
@@ -91,7 +92,8 @@ class Attempt:
             "job_ended job=%s attempt=%d exit_status=%d", self.job_id, self.number, exit_status
         )
         try:
-            job = await self._link.tell(routes.JOB_ENDED, self.job_id, JobEndedBody(exit_status))
+            body = JobEndedBody(self.number, exit_status)
+            job = await self._link.tell(routes.JOB_ENDED, self.job_id, body)
         except BrokerError as error:
             log.warning("job_end_refused job=%s code=%s", self.job_id, error.code)
             return

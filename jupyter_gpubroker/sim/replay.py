@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.decide import advance, next_deadline
@@ -205,7 +205,7 @@ class Replay:
                 self._job_changed(self._state.jobs[JobId(entity_id)])
         for effect in decision.effects:
             if isinstance(effect, InspectSlots):
-                self._happening.append(_seen(effect.slot_ids))
+                self._happening.append(_seen(self._state, effect.slot_ids))
 
     def _open_shop(self, gpus: int, rules: PolicyApplied) -> None:
         """The pool, the rules of this regime, and one runner for each group of jobs."""
@@ -222,7 +222,8 @@ class Replay:
             for slot in slots
         )
         self._do(rules, _rules(self._state, rules, self._regime, self._workload))
-        self._do(InventoryReported(_NODE, devices, slots), _seen(slot.id for slot in slots))
+        self._do(InventoryReported(_NODE, devices, slots))
+        self._do(_seen(self._state, [slot.id for slot in slots]))
         for group in sorted({job.group for job in self._workload.jobs}):
             self._do(
                 SessionOpened(_session(SessionId(f"runner:{group}"), group, SessionKind.RUNNER))
@@ -254,9 +255,14 @@ class Replay:
         request_id = RequestId(f"{session_id}.{guest.requests}")
         owner = Owner(session_id)
         self._do(
-            RequestMade(owner, request_id, session_id, SlotSpec(guest.notebook.gpus), "interactive")
+            RequestMade(owner, request_id, session_id, SlotSpec(self._lease_size(guest)), "interactive")
         )
         self._look_again()
+
+    def _lease_size(self, guest: _Guest) -> int:
+        """Nobody but the oracle knows how many GPUs the bursts to come will use."""
+        burst = guest.notebook.bursts[guest.bursts_done]
+        return burst.gpus if self._regime.is_oracle else guest.notebook.gpus
 
     def _begin(self, guest: _Guest, session_id: SessionId) -> None:
         burst = guest.notebook.bursts[guest.bursts_done]
@@ -319,7 +325,7 @@ class Replay:
             for hold in holds
         )
         reported = SessionReported(Owner(session_id), session_id, activity, front_ends=1)
-        return reported, SlotsObserved(_NODE, looks)
+        return reported, SlotsObserved(_NODE, looks, frozenset())
 
     def _lease_changed(self, lease: Lease) -> None:
         if lease.job_id is not None:
@@ -335,7 +341,7 @@ class Replay:
                 self._happening.append(shown)
         elif lease.state is LeaseState.DRAINING and guest.lease_id == lease.id:
             guest.lease_id = None
-            self._meter.leased -= guest.notebook.gpus
+            self._meter.leased -= len(lease.holds)
             if lease.order is not None:
                 self._taken(guest)
                 answer = OrderAnswered(lease.owner, lease.id, lease.order.number, ok=True)
@@ -344,7 +350,7 @@ class Replay:
     def _granted(self, guest: _Guest, lease: Lease) -> None:
         assert guest.asked_ms is not None
         guest.lease_id = lease.id
-        self._meter.leased += guest.notebook.gpus
+        self._meter.leased += len(lease.holds)
         self._meter.waiting -= 1
         self._meter.waited(
             guest.asked_ms, is_first=guest.requests == 1, is_return=guest.taken_ms is not None
@@ -392,12 +398,12 @@ class Replay:
     def _job_changed(self, job: Job) -> None:
         work = self._works[job.id]
         if job.state is JobState.STARTING:
-            self._happening.append(JobStarted(job.owner, job.id, 1, 1))
+            self._happening.append(JobStarted(job.owner, job.id, job.attempt, 1, 1))
         elif job.state is JobState.RUNNING and work.started_ms is None:
             self._start(work, job.id)
         elif job.state is JobState.STOPPING and work.started_ms is not None:
             self._preempt(work)
-            self._happening.append(JobEnded(job.owner, job.id, _TERMINATED))
+            self._happening.append(JobEnded(job.owner, job.id, job.attempt, _TERMINATED))
 
     def _start(self, work: _Work, job_id: JobId) -> None:
         self._meter.waiting -= 1
@@ -418,7 +424,8 @@ class Replay:
         self._stop(work)
         work.left_ms = 0
         self._meter.job_done(work.job.submit_ms)
-        self._do(JobEnded(Owner(work.job.group), job_id, 0))
+        attempt = self._state.jobs[job_id].attempt
+        self._do(JobEnded(Owner(work.job.group), job_id, attempt, 0))
 
     def _preempt(self, work: _Work) -> None:
         ran_ms = self._stop(work)
@@ -473,7 +480,9 @@ def _session(session_id: SessionId, owner: str, kind: SessionKind) -> Session:
     return Session(session_id, Owner(owner), 0, kind, session_id, 1, 1, "simulated")
 
 
-def _seen(slot_ids: Iterable[SlotId]) -> SlotsObserved:
+def _seen(state: State, slot_ids: Sequence[SlotId]) -> SlotsObserved:
     """The slots are empty."""
     looks = (SlotObservation(slot_id, False, False, MiB(0), ()) for slot_id in slot_ids)
-    return SlotsObserved(_NODE, tuple(looks))
+    holders = {state.slots[slot_id].lease_id for slot_id in slot_ids}
+    leaving = frozenset(lease_id for lease_id in holders if lease_id is not None)
+    return SlotsObserved(_NODE, tuple(looks), leaving)

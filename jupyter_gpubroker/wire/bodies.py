@@ -116,8 +116,10 @@ class JobBody(Struct, frozen=True):
 
 
 class JobStartedBody(Struct, frozen=True):
+    attempt: Annotated[int, Meta(ge=1)]
     pid: Annotated[int, Meta(ge=1)]
 
 
 class JobEndedBody(Struct, frozen=True):
+    attempt: Annotated[int, Meta(ge=1)]
     exit_status: int | None

@@ -55,7 +55,7 @@ DrawEvent = Callable[[State], Event]
 ADA = Owner("ada")
 KERNEL = Session(SessionId("kernel"), ADA, 1000, SessionKind.KERNEL, "a.ipynb", 2, 1, "boot")
 LOOK = SlotsObserved(
-    NODE, tuple(SlotObservation(SlotId(gpu), False, False, MiB(5), ()) for gpu in GPUS)
+    NODE, tuple(SlotObservation(SlotId(gpu), False, False, MiB(5), ()) for gpu in GPUS), frozenset()
 )
 GRANT = (LOOK, RequestMade(ADA, RequestId("request"), KERNEL.id, SlotSpec()))
 

@@ -95,7 +95,9 @@ class Town:
     def _look(self, state: State) -> Event:
         """Holders use what they hold, more or less; nobody else is there."""
         return SlotsObserved(
-            NODE, tuple(self._seen(state, slot_id) for slot_id in sorted(state.slots))
+            NODE,
+            tuple(self._seen(state, slot_id) for slot_id in sorted(state.slots)),
+            frozenset(lease.id for lease in state.leases.values() if lease.is_leaving),
         )
 
     def _seen(self, state: State, slot_id: SlotId) -> SlotObservation:
@@ -200,8 +202,8 @@ class Town:
             return None
         return self._random.choice(
             (
-                JobStarted(job.owner, job.id, 99, 1),
-                JobEnded(job.owner, job.id, 0),
+                JobStarted(job.owner, job.id, job.attempt, 99, 1),
+                JobEnded(job.owner, job.id, job.attempt, 0),
                 JobCancelled(job.owner, job.id),
             )
         )

@@ -260,7 +260,7 @@ class Broker(CheckedBroker):
                 self.do(LeaseAcknowledged(lease.owner, lease.id))
         for job in list(self.state.jobs.values()):
             if job.state is JobState.STARTING:
-                self.do(JobStarted(job.owner, job.id, 50, 1))
+                self.do(JobStarted(job.owner, job.id, job.attempt, 50, 1))
 
     @rule(
         owner=st.sampled_from(OWNERS),
@@ -391,11 +391,11 @@ class Broker(CheckedBroker):
             job = jobs[pick % len(jobs)]
             ends = {"end": 0, "fail": 1, "lose": None}
             if what == "start":
-                self.do(JobStarted(job.owner, job.id, 50, 1))
+                self.do(JobStarted(job.owner, job.id, job.attempt, 50, 1))
             elif what == "cancel":
                 self.do(JobCancelled(job.owner, job.id))
             else:
-                self.do(JobEnded(job.owner, job.id, ends[what]))
+                self.do(JobEnded(job.owner, job.id, job.attempt, ends[what]))
 
 
 Broker.TestCase.settings = settings(max_examples=60, stateful_step_count=60)

@@ -134,7 +134,8 @@ class CheckedBroker(RuleBasedStateMachine):
             if only is None or seen.id in only:
                 is_busy = busy if processes else False
                 looks.append(SlotObservation(seen.id, is_busy, None, memory, processes))
-        return self.do(SlotsObserved(NODE, tuple(looks)))
+        leaving = frozenset(lease.id for lease in self.state.leases.values() if lease.is_leaving)
+        return self.do(SlotsObserved(NODE, tuple(looks), leaving))
 
     # --- what must hold -----------------------------------------------------------------------------------------------
 

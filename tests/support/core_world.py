@@ -167,7 +167,8 @@ class World:
             for slot_id, shown in self.shown.items()
             if not slot_ids or slot_id in slot_ids
         )  # fmt: skip
-        return self.do(SlotsObserved(NODE, looks))
+        leaving = frozenset(lease.id for lease in self.state.leases.values() if lease.is_leaving)
+        return self.do(SlotsObserved(NODE, looks, leaving))
 
     def uses(
         self,
@@ -298,11 +299,13 @@ class World:
     def cancels_job(self, job_id: str) -> None:
         self.do(JobCancelled(self.job(job_id).owner, JobId(job_id)))
 
-    def job_starts(self, job_id: str, pid: int = 500) -> None:
-        self.do(JobStarted(self.job(job_id).owner, JobId(job_id), pid, 1))
+    def job_starts(self, job_id: str, pid: int = 500, attempt: int | None = None) -> None:
+        job = self.job(job_id)
+        self.do(JobStarted(job.owner, job.id, attempt or job.attempt, pid, 1))
 
     def job_ends(self, job_id: str, exit_status: int | None = 0) -> None:
-        self.do(JobEnded(self.job(job_id).owner, JobId(job_id), exit_status))
+        job = self.job(job_id)
+        self.do(JobEnded(job.owner, job.id, job.attempt, exit_status))
 
     # --- what there is ----------------------------------------------------------------------------------------------------
 

@@ -64,15 +64,17 @@ async def cancel_job(call: Call) -> JobView:
 
 async def job_started(call: Call) -> JobView:
     """A job that was over before its start was told has no start ticks any more; the runner tells its end next."""
-    pid = call.body_as(JobStartedBody).pid
-    ticks = start_ticks(pid)
-    await call.send(JobStarted(call.caller.owner, JobId(call.thing_id), pid, ticks or 0))
+    body = call.body_as(JobStartedBody)
+    ticks = start_ticks(body.pid) or 0
+    job_id = JobId(call.thing_id)
+    await call.send(JobStarted(call.caller.owner, job_id, body.attempt, body.pid, ticks))
     return _view(call)
 
 
 async def job_ended(call: Call) -> JobView:
-    exit_status = call.body_as(JobEndedBody).exit_status
-    await call.send(JobEnded(call.caller.owner, JobId(call.thing_id), exit_status))
+    body = call.body_as(JobEndedBody)
+    job_id = JobId(call.thing_id)
+    await call.send(JobEnded(call.caller.owner, job_id, body.attempt, body.exit_status))
     return _view(call)
 
 

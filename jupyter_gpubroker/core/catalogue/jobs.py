@@ -55,6 +55,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The job is not running; it waits in line.",
         "El trabajo no está en marcha; espera en la cola.",
     ),
+    "attempt_over": (
+        "Attempt {attempt} of the job was given up; it is at attempt {now}. Stop what still runs of it.",
+        "El intento {attempt} del trabajo se abandonó; va por el intento {now}. Detenga lo que aún quede de él.",
+    ),
     "job_not_starting": (
         "The job was not to be started now. Look at its state again.",
         "El trabajo no debía iniciarse ahora. Consulte de nuevo su estado.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -20,7 +20,7 @@ from jupyter_gpubroker.core.events import (
     SlotObservation,
     SlotsObserved,
 )
-from jupyter_gpubroker.core.model import MiB, NodeId, Reason, SlotId
+from jupyter_gpubroker.core.model import LeaseId, MiB, NodeId, Reason, SlotId
 from jupyter_gpubroker.devices.child import ChildError, ChildUnavailable
 from jupyter_gpubroker.devices.probe_client import ProbeClient
 from jupyter_gpubroker.devices.reader import (
@@ -62,6 +62,7 @@ class FakeProbe(ProbeClient):
         self.found: Inventory | Exception = inventory("GPU-1")
         self.readings: dict[str, SlotReading] = {"GPU-1": EMPTY}
         self.fails: Exception | None = None
+        self.while_observing: Callable[[], None] = lambda: None
         self.inventories = 0
         self.is_closed = False
 
@@ -75,6 +76,7 @@ class FakeProbe(ProbeClient):
     async def observe(self, slot_uuids: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
         if self.fails is not None:
             raise self.fails
+        self.while_observing()
         return tuple(self.readings[slot] for slot in slot_uuids or ())
 
     async def close(self) -> None:
@@ -238,7 +240,7 @@ async def test_an_older_epoch_than_seen_leaves_the_slot_unobserved(setup):
     setup.held = Holdings((), {SLOT: SlotHolding(5, "kernel")})
     await setup.look()
     setup.held = Holdings((), {SLOT: SlotHolding(4, "ancient")})
-    assert await setup.look() == [SlotsObserved(NODE, ())]
+    assert await setup.look() == [SlotsObserved(NODE, (), frozenset())]
     setup.held = Holdings((), {SLOT: SlotHolding(6, "next")})
     assert (await setup.observed()).slot_id == "GPU-1"
 
@@ -260,3 +262,13 @@ async def test_processes_are_unknown_while_proc_hangs(monkeypatch):
     assert isinstance(event, SlotsObserved)
     assert event.slots == (SlotObservation(SLOT, None, None, MiB(900), None, 70),)
     release.set()
+
+
+async def test_who_lets_go_while_a_reading_runs_is_not_in_it(setup):
+    await setup.look()
+    setup.probe.while_observing = lambda: setattr(
+        setup, "held", Holdings(leaving=frozenset({LeaseId("lease")}))
+    )
+    (during,) = await setup.look()
+    (after,) = await setup.look()
+    assert (during.leaving, after.leaving) == (frozenset(), {"lease"})

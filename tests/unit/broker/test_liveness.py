@@ -113,7 +113,7 @@ async def test_a_jobs_runner_is_given_time_to_tell_the_exit_status(
     process.kill()
     process.wait()
     told.sync(State(jobs={job.id: replace(job, state=JobState.ENDED)}))
-    assert await asyncio.wait_for(ended.get(), 5) == JobEnded(job.owner, job.id, None)
+    assert await asyncio.wait_for(ended.get(), 5) == JobEnded(job.owner, job.id, job.attempt, None)
     await asyncio.sleep(0.1)
     assert ended.empty()
     untold.close()

@@ -53,7 +53,7 @@ INVENTORY = InventoryReported(
     (Gpu(GpuId("GPU-1"), NODE, 0, "0", "H200", MiB(100_000)),),
     (SlotSeen(SLOT, GpuId("GPU-1"), SlotKind.GPU, "H200", MiB(100_000)),),
 )
-CLEAR = SlotsObserved(NODE, (SlotObservation(SLOT, False, None, MiB(0), ()),))
+CLEAR = SlotsObserved(NODE, (SlotObservation(SLOT, False, None, MiB(0), ()),), frozenset())
 
 
 def opened(name: str) -> SessionOpened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpubroker.core.effects import AdmitHold, InspectSlots
-from jupyter_gpubroker.core.events import OrderAnswered
+from jupyter_gpubroker.core.events import OrderAnswered, SlotObservation, SlotsObserved
 from jupyter_gpubroker.core.model import (
     GiveBackKind,
     LeaseState,
@@ -16,7 +16,7 @@ from jupyter_gpubroker.core.model import (
     SlotState,
 )
 from jupyter_gpubroker.errors import Conflict, Refused
-from tests.support.core_world import MINUTE, SECOND, World, whole
+from tests.support.core_world import MINUTE, NODE, SECOND, World, whole
 
 EMPTY, PARKED, CHECKPOINTED, RESTARTED = (
     GiveBackKind.EMPTY,
@@ -360,3 +360,16 @@ def test_time_while_parked_does_not_count_for_a_lease_for_a_time() -> None:
     assert world.lease(lease_id).state is LeaseState.PARKED
     world.unparks(lease_id)
     assert world.lease(lease_id).ends_ms == world.now + 60 * MINUTE
+
+
+def test_a_reading_that_began_before_the_holder_let_go_clears_nothing() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    early = SlotsObserved(
+        NODE, (SlotObservation(SlotId("GPU-0"), False, None, None, ()),), frozenset()
+    )
+    world.ends("k")
+    world.do(early)
+    assert world.lease(lease_id).state is LeaseState.DRAINING
+    world.look()
+    assert world.lease(lease_id).state is LeaseState.CLEARED

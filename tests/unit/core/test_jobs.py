@@ -90,6 +90,17 @@ def test_a_job_that_is_not_started_in_time_waits_again_at_its_old_place() -> Non
     assert world.slot("GPU-0").epoch == 2
 
 
+def test_a_start_of_an_attempt_that_was_given_up_is_refused() -> None:
+    world = World().devices(whole(0))
+    job_id = starting(world)
+    world.passes(world.state.limits.ack_ms)
+    world.look()
+    with pytest.raises(Conflict) as refused:
+        world.job_starts(job_id, attempt=1)
+    assert refused.value.reason == Reason.of("attempt_over", attempt=1, now=2)
+    assert world.job(job_id).state is JobState.STARTING
+
+
 def test_a_runner_that_never_starts_it_does_not_block_the_slot_for_ever() -> None:
     world = World().devices(whole(0))
     job_id = starting(world)

@@ -139,7 +139,7 @@ async def test_a_granted_job_runs_with_its_devices_and_its_end_is_told(folders):
         verb, started = await on.told()
         assert verb == "started"
         assert started.pid > 1
-        assert await on.told() == ("ended", routes.JOB_ENDED.body(0))
+        assert await on.told() == ("ended", routes.JOB_ENDED.body(1, 0))
         assert eval(on.output.read_text()) == {  # noqa: S307 - our own child's dictionary
             "CUDA_VISIBLE_DEVICES": "GPU-1",
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -168,7 +168,7 @@ async def test_a_job_is_started_once_however_often_it_is_shown(folders):
         assert (await on.told())[0] == "started"
         await on.is_ready()
         on.link.show(job("stopping", kill_in_ms=20_000))
-        assert await on.told() == ("ended", routes.JOB_ENDED.body(4))
+        assert await on.told() == ("ended", routes.JOB_ENDED.body(1, 4))
         assert on.link.told.empty()
 
 
@@ -176,14 +176,14 @@ async def test_a_command_that_does_not_exist_ends_the_job_with_a_sentence(folder
     async with stage(folders) as on:
         on.submit("no-such-command")
         on.link.show(job("starting", lease=lease()))
-        assert await on.told() == ("ended", routes.JOB_ENDED.body(127))
+        assert await on.told() == ("ended", routes.JOB_ENDED.body(1, 127))
         assert "no command 'no-such-command'" in on.spool.output(JOB, "stderr").read_text()
 
 
 async def test_a_spec_that_vanished_ends_the_job_with_a_sentence(folders):
     async with stage(folders) as on:
         on.link.show(job("starting", lease=lease()))
-        assert await on.told() == ("ended", routes.JOB_ENDED.body(127))
+        assert await on.told() == ("ended", routes.JOB_ENDED.body(1, 127))
         assert "Submit it again" in on.spool.output(JOB, "stderr").read_text()
 
 
@@ -264,6 +264,6 @@ async def test_told_to_end_it_lets_jobs_save_their_work_and_tells_their_end(fold
         assert (await on.told())[0] == "started"
         await on.is_ready()
         os.kill(os.getpid(), signal.SIGTERM)
-        assert await on.told() == ("ended", routes.JOB_ENDED.body(4))
+        assert await on.told() == ("ended", routes.JOB_ENDED.body(1, 4))
         await on.running
         assert on.link.has_ended
