@@ -96,9 +96,12 @@ def running_broker(
     simulate: str = "2xH200",
     *,
     policy: str | None = None,
-    arguments: Sequence[str] = ("--observe-every-s=0.1",),
+    arguments: Sequence[str] = ("--observe-every-s=0.1", "--attend-grace-s=600"),
 ) -> Iterator[RunningBroker]:
-    """A broker that listens and knows its devices. `policy` is the text of its policy file."""
+    """A broker that listens and knows its devices. `policy` is the text of its policy file.
+
+    Requests stay in line though no test polls them; where leaving it is tested, `arguments` say when.
+    """
     environ = {**os.environ, "GPUBROKER_SIMULATE": simulate}
     places = Places.find(environ)
     places.prepare()
