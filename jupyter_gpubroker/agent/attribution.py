@@ -1,7 +1,7 @@
 """Whose is this process? By ancestry, then by process group or session, then by the inherited mark.
 
 Ancestry cannot be faked. The mark is an environment variable and can be, so it counts only where the process has the
-uid of the session it names. See `facts` on pids in containers at `_is_mapped`.
+uid of the session it names. What pids are worth in a container: `_is_mapped`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from ..core.events import ProcessOnSlot, ProcessOwner
 from ..core.model import MiB
 from ..devices.reader import ProcessReading
+from ..processes import Process
 from .holdings import Holder
-from .processes import Process, ProcessTable
+from .processes import ProcessTable
 
 _ANCESTORS_MAX = 64
 

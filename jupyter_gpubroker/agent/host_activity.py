@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..processes import Process
 from .holdings import Holder
-from .processes import Process, ProcessTable
+from .processes import ProcessTable
 
 # A kernel that only answers heartbeats uses well under 1 % of a core; a loading loop uses far more.
 BUSY_CPU_PERCENT = 5

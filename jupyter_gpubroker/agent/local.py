@@ -8,9 +8,9 @@ from pathlib import Path
 from ..core.model import NodeId, State
 from ..devices.choice import choose
 from ..devices.probe_client import ProbeClient, probe_argv
+from ..processes import boot_id
 from .agent import Agent, AgentEvent
 from .holdings import holdings
-from .processes import boot_id
 
 
 def local_agent(

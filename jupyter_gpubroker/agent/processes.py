@@ -5,58 +5,27 @@ A process is told by pid and start time, since pids are used again. Anything tha
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from ..processes import PROC, Process, process_of, processes
 
 SESSION_MARK = b"GPUBROKER_SESSION="
 JOB_MARK = b"GPUBROKER_JOB="
 _ENVIRON_MAX_BYTES = 4 * 1024 * 1024
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h
-_TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One line of /proc/PID/stat. `cpu_ms` includes children that ended and were waited for."""
-
-    pid: int
-    parent: int
-    group: int
-    session: int
-    start_ticks: int
-    cpu_ms: int
 
 
 class ProcessTable:
     """Reads a proc file system; `root` is another only in tests."""
 
-    def __init__(self, root: Path = Path("/proc")) -> None:
+    def __init__(self, root: Path = PROC) -> None:
         self._root = root
 
     def process(self, pid: int) -> Process | None:
-        """None: gone, or dead and only waiting to be collected (a zombie holds no device any more)."""
-        try:
-            text = (self._root / str(pid) / "stat").read_text(errors="replace")
-        except OSError:
-            return None
-        # The name is in parentheses and may contain anything, so count from its end.
-        fields = text.rpartition(")")[2].split()
-        if len(fields) < 20 or fields[0] in "ZX":
-            return None
-        return Process(
-            pid=pid,
-            parent=int(fields[1]),
-            group=int(fields[2]),
-            session=int(fields[3]),
-            start_ticks=int(fields[19]),
-            cpu_ms=sum(map(int, fields[11:15])) * _TICK_MS,
-        )
+        return process_of(pid, self._root)
 
     def all(self) -> list[Process]:
-        pids = [int(entry.name) for entry in os.scandir(self._root) if entry.name.isdigit()]
-        found = (self.process(pid) for pid in pids)
-        return [process for process in found if process is not None]
+        return list(processes(self._root))
 
     def uid(self, pid: int) -> int | None:
         """The real uid."""
@@ -111,7 +80,3 @@ class ProcessTable:
             return (self._root / "self/ns/pid").stat().st_ino == _INITIAL_PID_NAMESPACE
         except OSError:
             return False
-
-
-def boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..core.events import Event, JobEnded, SessionEnded
 from ..core.model import JobState, Reason, SessionState, State
-from .processes import boot_id, start_ticks
+from ..processes import boot_id, start_ticks
 
 RUNNER_TELLS_S = 5.0
 _JOB_HAS_PROCESS = frozenset({JobState.RUNNING, JobState.STOPPING})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...core.events import JobCancelled, JobEnded, JobStarted, JobSubmitted
 from ...core.model import Job, JobId, Reason, SessionId
 from ...errors import NotFound
+from ...processes import start_ticks
 from ...wire import routes
 from ...wire.bodies import JobBody, JobEndedBody, JobStartedBody
 from ...wire.views import JobsView, JobView, WhyView
-from ..processes import start_ticks
 from .call import Actions, Answer, Call, Reads
 from .values import spec_of
 

@@ -21,10 +21,10 @@ from ...core.model import (
 )
 from ...core.table import live
 from ...errors import NotFound, Refused
+from ...processes import boot_id, start_ticks, uid_of
 from ...wire import routes
 from ...wire.bodies import OfferBody, ReportsBody, SessionBody
 from ...wire.views import ReportedView, SessionsView, SessionView
-from ..processes import boot_id, start_ticks, uid_of
 from .call import Actions, Answer, Call, Reads
 from .values import reason_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_gpubroker.agent.agent import Agent
 from jupyter_gpubroker.agent.holdings import Holder, Holdings, SlotHolding
-from jupyter_gpubroker.agent.processes import Process, ProcessTable
+from jupyter_gpubroker.agent.processes import ProcessTable
 from jupyter_gpubroker.core.events import (
     InventoryReported,
     NodeUnobserved,
@@ -32,6 +32,7 @@ from jupyter_gpubroker.devices.reader import (
     SlotReading,
     Source,
 )
+from jupyter_gpubroker.processes import Process
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,7 +11,6 @@ import pytest
 
 from jupyter_gpubroker.broker import liveness as liveness_module
 from jupyter_gpubroker.broker.liveness import Liveness
-from jupyter_gpubroker.broker.processes import boot_id, start_ticks, uid_of
 from jupyter_gpubroker.core.events import Event, JobEnded, SessionEnded
 from jupyter_gpubroker.core.model import (
     Job,
@@ -25,6 +24,7 @@ from jupyter_gpubroker.core.model import (
     SlotSpec,
     State,
 )
+from jupyter_gpubroker.processes import boot_id, start_ticks
 
 pytestmark = pytest.mark.asyncio
 
@@ -117,12 +117,3 @@ async def test_a_jobs_runner_is_given_time_to_tell_the_exit_status(
     await asyncio.sleep(0.1)
     assert ended.empty()
     untold.close()
-
-
-async def test_a_zombie_has_no_start(process) -> None:
-    assert start_ticks(process.pid) is not None
-    assert uid_of(process.pid) is not None
-    process.kill()
-    process.wait()
-    assert start_ticks(process.pid) is None
-    assert uid_of(process.pid) is None
