@@ -94,7 +94,7 @@ def _column(name: str, hint: object) -> Column:
         return Column(name, ColumnKind.BOOLEAN, nullable, None, None)
     if plain is int:
         return Column(name, ColumnKind.INTEGER, nullable, None, None)
-    return Column(name, ColumnKind.JSON, nullable, _json_text, msgspec.json.Decoder(plain).decode)
+    return Column(name, ColumnKind.JSON, nullable, json_text, msgspec.json.Decoder(plain).decode)
 
 
 def _without_none(hint: object) -> tuple[Any, bool]:
@@ -110,7 +110,7 @@ def _enum_value(member: Enum) -> str:
     return str(member.value)
 
 
-def _json_text(value: object) -> str:
+def json_text(value: object) -> str:
     return encode_json(value).decode()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..core.decision import Change, Drop, last_number
 from ..core.model import Entity, Lease, LeaseState, Reason
 from .audit import Head, rfc3339, seal
-from .codec import CODECS, Row, encode_json
+from .codec import CODECS, Row, json_text
 from .records import AuditRow, ClockMark, Committed
 
 HOLDING = frozenset(
@@ -128,8 +128,8 @@ class _Planner:
             before=_word(before),
             after=_word(after),
             reason_code=reason.code,
-            reason_values=_json(dict(reason.values)),
-            changed=None if after is None else _json(codec.changed_fields(before, after)),
+            reason_values=json_text(dict(reason.values)),
+            changed=None if after is None else json_text(codec.changed_fields(before, after)),
         )
         self.plan.audit.append(row)
         self.plan.scalars = replace(self.plan.scalars, head=Head(row.sequence, row.hash))
@@ -141,7 +141,3 @@ def _word(entity: Entity | None) -> str | None:
         return None
     state = getattr(entity, "state", "present")
     return str(getattr(state, "value", state))
-
-
-def _json(value: object) -> str:
-    return encode_json(value).decode()
