@@ -413,11 +413,9 @@ def _story(rows: Sequence[AuditRow]) -> tuple[wire.Step, ...]:
 
 
 def _step(row: AuditRow) -> wire.Step:
-    reason = None
-    if row.reason_code is not None:
-        values = msgspec.json.decode(row.reason_values or "{}", type=dict[str, Value])
-        reason = reason_view(Reason(row.reason_code, tuple(values.items())))
-    return wire.Step(row.wall_time, row.event, reason)
+    values = msgspec.json.decode(row.reason_values, type=dict[str, Value])
+    reason = Reason(row.reason_code, tuple(values.items()))
+    return wire.Step(row.wall_time, row.event, reason_view(reason))
 
 
 def _what(spec: SlotSpec) -> str:

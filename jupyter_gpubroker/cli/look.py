@@ -128,7 +128,7 @@ def why(thing_id: str, as_json: bool) -> None:
         click.echo(f"  {name}: {render.UNKNOWN if value is None else value}")
     last = ""
     for step in view.story:
-        told = step.reason.sentence if step.reason else step.event
+        told = step.reason.sentence
         if told != last:  # one event often changes several things for one reason
             click.echo(f"  {step.at}  {told}")
         last = told

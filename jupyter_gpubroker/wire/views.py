@@ -241,7 +241,7 @@ class Step(Struct, frozen=True):
 
     at: str
     event: str
-    reason: ReasonView | None
+    reason: ReasonView
 
 
 class WhyView(Struct, frozen=True):
