@@ -1,8 +1,8 @@
 """`python -m jupyter_gpubroker.broker`: reads the configuration, puts the parts together, serves until it is not needed.
 
 Ends by itself when nothing is held, queued or connected for `idle_exit_s`, when its socket was taken away, or on TERM and
-INT. Exit status: 0 done, 2 configuration or place unfit, 3 another broker is there, 4 the store failed. Whoever started it
-hears over `--ready-fd` that it listens.
+INT. Exit status: 0 done, 1 a bug of ours, 2 configuration or place unfit, 3 another broker is there, 4 the store failed.
+Whoever started it hears over `--ready-fd` that it listens.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class BrokerApp(Application):
     @default("policy_file")
     def _default_policy_file(self) -> str:
         named = os.environ.get("GPUBROKER_POLICY", "")
-        shipped = self.places.policy
-        return named or (str(shipped) if shipped.exists() else "")
+        usual = self.places.policy
+        return named or (str(usual) if usual.exists() else "")
 
     def initialize(self, argv: Sequence[str] | None = None) -> None:
         """Read options and configuration. Raises Unfit or TraitError."""

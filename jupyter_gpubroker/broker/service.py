@@ -1,6 +1,6 @@
 """Puts the parts together and runs them: store, loop, agent, liveness, attendance and the HTTP server.
 
-`serve` returns the process' exit status. The order matters: the loop works before the agent speaks, the socket listens only
+`run` returns the process' exit status. The order matters: the loop works before the agent speaks, the socket listens only
 when calls can be answered, and the store is closed last.
 """
 
