@@ -59,10 +59,8 @@ def nvidia_present(root: Path = Path("/")) -> bool:
 
 def _is_nvidia_gpu(device: Path) -> bool:
     try:
-        vendor, kind = (
-            (device / "vendor").read_text().strip(),
-            (device / "class").read_text().strip(),
-        )
+        vendor = (device / "vendor").read_text().strip()
+        kind = (device / "class").read_text().strip()
     except OSError:
         return False
     return vendor == _PCI_VENDOR_NVIDIA and kind.startswith(_PCI_CLASS_DISPLAY)

@@ -28,7 +28,7 @@ def main() -> None:
         parser.error("--simulate and --folder go together")
     reader = open_reader(Choice(arguments.simulate, arguments.folder))
     try:
-        serve({"inventory": reader.inventory, "observe": reader.observe, "ping": lambda: "pong"})
+        serve({"inventory": reader.inventory, "observe": reader.observe})
     finally:
         reader.close()
 

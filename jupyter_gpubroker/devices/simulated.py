@@ -63,11 +63,8 @@ class SimulatedReader:
 
     def _utilisation(self, slot: SlotFound, contexts: Sequence[Context]) -> dict[str, int | None]:
         """By process, the part of the window in which its work ran; unknown if its start was not seen."""
-        moment_ms, start_ms, before_ms = (
-            now_ms(),
-            self._last_ms[slot.uuid],
-            self._last_busy_ms[slot.uuid],
-        )
+        moment_ms, start_ms = now_ms(), self._last_ms[slot.uuid]
+        before_ms = self._last_busy_ms[slot.uuid]
         busy_ms = {context.name: context.busy_until(moment_ms) for context in contexts}
         before_ms |= {context.name: 0 for context in contexts if context.created_ms >= start_ms}
         self._last_ms[slot.uuid], self._last_busy_ms[slot.uuid] = moment_ms, busy_ms
