@@ -140,8 +140,9 @@ def _submit(
         spool.write(job_id, JobSpec.of_this_process(command))
         try:
             with submitting(places.runtime):
-                log = places.state / "runner.log"
-                session_id = ensure_runner(places.runtime, log, places.url, scrubbed(os.environ))
+                session_id = ensure_runner(
+                    places.runtime, places.runner_log, places.url, scrubbed(os.environ)
+                )
                 body = JobBody(
                     session_id=session_id,
                     name=name[:256],

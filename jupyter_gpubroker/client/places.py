@@ -52,7 +52,7 @@ class Places:
 
     @property
     def simulated(self) -> Path:
-        return self.runtime / "simulated"
+        return simulated_beside(self.user_url)
 
     @property
     def database(self) -> Path:
@@ -63,12 +63,8 @@ class Places:
         return self.state / "broker.log"
 
     @property
-    def spool(self) -> Path:
-        return self.state / "spool"
-
-    @property
-    def jobs(self) -> Path:
-        return self.state / "jobs"
+    def runner_log(self) -> Path:
+        return self.state / "runner.log"
 
     @property
     def policy(self) -> Path:
@@ -97,7 +93,7 @@ class Places:
 
     def prepare(self) -> None:
         """Make the folders of runtime and state and check them. Raises PlaceRefused."""
-        socket_path(self.socket)
+        check_length(self.socket)
         _private_folder(self.runtime)
         _private_folder(self.state)
         network = network_file_system(self.runtime)
@@ -114,15 +110,19 @@ def is_off(environ: Mapping[str, str] | None = None) -> bool:
     return environ.get("GPUBROKER", "").lower() == "off" or Places.find(environ).off_marker.exists()
 
 
-def socket_path(path: Path) -> str:
-    """The path as the kernel takes it. Raises PlaceRefused when it is too long to bind."""
-    length = len(os.fsencode(path))
+def simulated_beside(url: str) -> Path:
+    """Where the simulated GPUs of the broker at `url` keep their state: beside its socket."""
+    return Path(url.removeprefix("unix://")).parent / "simulated"
+
+
+def check_length(socket: Path) -> None:
+    """Raises PlaceRefused when the path is too long to bind."""
+    length = len(os.fsencode(socket))
     if length > SOCKET_PATH_BYTES_MAX:
         raise PlaceRefused(
-            f"The socket path {path} has {length} bytes; Linux allows {SOCKET_PATH_BYTES_MAX}. "
+            f"The socket path {socket} has {length} bytes; Linux allows {SOCKET_PATH_BYTES_MAX}. "
             "Set XDG_RUNTIME_DIR to a folder with a shorter name."
         )
-    return str(path)
 
 
 def _absolute(environ: Mapping[str, str], name: str, default: Path) -> Path:

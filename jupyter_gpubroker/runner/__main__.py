@@ -40,7 +40,7 @@ def main() -> None:
         _say(found)
         return
     handler = logging.handlers.RotatingFileHandler(
-        places.state / "runner.log", maxBytes=LOG_BYTES_MAX, backupCount=1
+        places.runner_log, maxBytes=LOG_BYTES_MAX, backupCount=1
     )
     logging.basicConfig(
         handlers=[handler],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
+from ..client.places import simulated_beside
 from ..wire.views import LeaseView
 
 # What ties a process to the notebook, job or command it was started from; its own mark takes their place.
@@ -27,7 +27,7 @@ def lent_environment(
 ) -> dict[str, str]:
     """`base` with the lease's devices and the mark of who holds them.
 
-    GPUBROKER_INHERITED tells kernels started below to leave the devices alone. Simulated GPUs lie beside the socket.
+    GPUBROKER_INHERITED tells kernels started below to leave the devices alone.
     """
     environment = {name: value for name, value in base.items() if name not in MARKS}
     environment |= {
@@ -38,6 +38,5 @@ def lent_environment(
         mark: holder_id,
     }
     if lease.simulated:
-        folder = Path(url.removeprefix("unix://")).parent / "simulated"
-        environment["GPUBROKER_SIMULATED_STATE"] = str(folder)
+        environment["GPUBROKER_SIMULATED_STATE"] = str(simulated_beside(url))
     return environment

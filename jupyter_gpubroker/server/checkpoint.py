@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from ..client.places import Places
+from ..client.places import Places, simulated_beside
 from ..wire.bodies import AnswerBody, OfferBody, ReasonBody
 from ..wire.views import LeaseView, OrderView
 from .child import Child, ChildFailed
@@ -24,7 +24,7 @@ VERIFIED = "checkpoint-verified.json"
 
 
 class Checkpoints:
-    """For all kernels of this server. `simulated` tells which driver to use; asked when the child is first needed."""
+    """For all kernels of this server. The first lease asked about tells which driver to use."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -85,7 +85,7 @@ class Checkpoints:
 
     def _driver(self, lease: LeaseView) -> tuple[str, str]:
         if lease.simulated:
-            return "--simulated", str(self._places.simulated)
+            return "--simulated", str(simulated_beside(self._places.url))
         return "--verified", str(self._places.state / VERIFIED)
 
 

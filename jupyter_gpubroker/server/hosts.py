@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..client.errors import BrokerDown, BrokerError, PlaceRefused
-from ..client.places import Places
+from ..client.places import Places, simulated_beside
 from ..wire import routes
 from ..wire.bodies import SessionBody
 from ..wire.views import SessionView
@@ -153,4 +153,4 @@ def simulated_state(host: Host, environ: Any) -> Path | None:
     """Where simulated GPUs keep their state, None where GPUs are real or the kernel finds it beside the socket."""
     asked_for = bool(environ.get("GPUBROKER_SIMULATE"))
     simulated = host.simulated if host.simulated is not None else asked_for
-    return host.places.simulated if simulated else None
+    return simulated_beside(host.places.url) if simulated else None

@@ -40,7 +40,7 @@ def measure(broker: RunningBroker, rounds: int) -> list[float]:
             released_s = time.monotonic()
             broker.client.call(routes.RELEASE, lease.id, ReleaseBody(kind="empty", done=True))
             assert job_in(broker, job_id, "ended").exit_status == 0
-            first_line_s = float((broker.places.jobs / job_id / "stdout.log").read_text())
+            first_line_s = float((broker.places.state / "jobs" / job_id / "stdout.log").read_text())
             taken_ms.append((first_line_s - released_s) * 1000)
     return taken_ms
 

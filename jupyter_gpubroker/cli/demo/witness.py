@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from ...client import AsyncBrokerClient, routes
+from ...client.places import simulated_beside
 from ...devices.choice import choose
 from ...devices.probe_client import ProbeClient, probe_argv
 from ...wire.routes import Route
@@ -22,7 +23,7 @@ class Witness:
     """Every question has its answer by events; nothing is believed of what the notebook prints."""
 
     def __init__(self, broker: AsyncBrokerClient, environment: Mapping[str, str]) -> None:
-        folder = Path(broker.url.removeprefix("unix://")).parent / "simulated"
+        folder = simulated_beside(broker.url)
         self._broker = broker
         self._probing = asyncio.Lock()
         self._probe = ProbeClient(probe_argv(choose(environment["GPUBROKER_SIMULATE"], folder)))

@@ -45,7 +45,7 @@ def broker(folders):
 
 
 def output(broker: RunningBroker, job_id: str) -> str:
-    return (broker.places.jobs / job_id / "stdout.log").read_text()
+    return (broker.places.state / "jobs" / job_id / "stdout.log").read_text()
 
 
 def test_a_job_runs_where_and_as_it_was_submitted_with_its_slot(broker: RunningBroker) -> None:
@@ -62,7 +62,7 @@ def test_a_job_runs_where_and_as_it_was_submitted_with_its_slot(broker: RunningB
         "blue",
     )
     assert "GPUBROKER_SESSION" not in seen
-    assert list(broker.places.spool.iterdir()) == []
+    assert list((broker.places.state / "spool").iterdir()) == []
 
 
 def test_the_runner_has_no_mark_of_the_notebook_it_was_started_from(broker: RunningBroker) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_gpubroker.client import places as places_module
 from jupyter_gpubroker.client.errors import PlaceRefused
-from jupyter_gpubroker.client.places import Places, is_off, socket_path
+from jupyter_gpubroker.client.places import Places, check_length, is_off
 
 
 def test_folders_follow_the_environment(folders) -> None:
@@ -80,12 +80,12 @@ def test_a_folder_that_cannot_be_made_is_refused_with_the_reason(folders) -> Non
         ).prepare()
 
 
-def test_a_socket_path_fits_what_linux_allows() -> None:
-    assert socket_path(Path("/" + "x" * 106)) == "/" + "x" * 106
+def test_a_check_length_fits_what_linux_allows() -> None:
+    check_length(Path("/" + "x" * 106))
     with pytest.raises(PlaceRefused, match="108 bytes"):
-        socket_path(Path("/" + "x" * 107))
+        check_length(Path("/" + "x" * 107))
     with pytest.raises(PlaceRefused, match="XDG_RUNTIME_DIR"):
-        socket_path(Path("/" + "ñ" * 60))
+        check_length(Path("/" + "ñ" * 60))
 
 
 def test_a_socket_on_a_network_file_system_is_refused(folders, monkeypatch) -> None:

@@ -287,6 +287,14 @@ async def test_kernels_are_told_where_simulated_gpus_are(
     assert ("GPUBROKER_SIMULATED_STATE" in arguments["env"]) is expected
 
 
+async def test_the_simulated_gpus_of_a_configured_broker_lie_beside_its_socket(
+    host: RecordingHost, tmp_path: Path
+) -> None:
+    host.places, host.simulated = Places.find(url="unix:///run/elsewhere/broker.sock"), True
+    arguments = await Kernel(host, tmp_path).provisioner.pre_launch(env={})
+    assert arguments["env"]["GPUBROKER_SIMULATED_STATE"] == "/run/elsewhere/simulated"
+
+
 @pytest.mark.parametrize("state", ["draining", "parked", "cleared", "quarantined"])
 async def test_a_lease_on_its_way_out_is_not_carried(state: str) -> None:
     assert carried_by(session_view("s", "1", lease_view("lease", state=state))) is None
