@@ -113,6 +113,7 @@ def upgrade() -> None:
         sa.Column("keep_history_ms", sa.BigInteger(), nullable=False),
         sa.Column("floor_tolerance_mib", sa.BigInteger(), nullable=False),
         sa.Column("residue_mib_max", sa.BigInteger(), nullable=False),
+        sa.Column("overtaking_ms", sa.BigInteger(), nullable=False),
         sa.Column("waiting_max_per_owner", sa.BigInteger(), nullable=False),
         sa.Column("floor_mib_max", sa.BigInteger(), nullable=False),
         sa.Column("job_attempts_max", sa.BigInteger(), nullable=False),
