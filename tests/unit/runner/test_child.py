@@ -137,10 +137,16 @@ async def test_what_the_leader_leaves_running_is_ended_before_the_job_has_ended(
     assert others_in_group(child.pid) == []
 
 
-async def test_a_stop_after_the_end_signals_nobody(output):
+async def test_a_stop_after_the_end_signals_nobody(output, monkeypatch):
     child = await start(output, "true")
     await child.ended()
+    signalled = []
+    monkeypatch.setattr(os, "killpg", lambda *sent: signalled.append(sent))
     child.stop(grace_s=0)
+    child.stop(grace_s=-1)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert signalled == []
 
 
 @pytest.mark.parametrize(
