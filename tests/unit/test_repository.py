@@ -35,6 +35,7 @@ PYTHON_38_LIBRARY = sys.stdlib_module_names - {"graphlib", "tomllib", "zoneinfo"
 
 # Written so that they do not match themselves.
 PROMISES = re.compile(r"\b(TO[D]O|FIX[M]E|X[X]X|HA[C]K|N[o]tImplementedError)\b|mark\.ski[p]\b")
+LINKS = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 ADDRESSES = re.compile(r"inde[x][-_]url|fin[d][-_]links|resolve[d]\W+https?:", re.IGNORECASE)
 LOCK_FILES = ("*.lock", "package-lock.json", ".npmrc", ".yarnrc*", "pip.conf", "uv.toml")
 
@@ -65,6 +66,16 @@ def test_every_module_of_the_package_says_what_it_is_for() -> None:
 
 def test_nothing_is_promised_for_later() -> None:
     assert not matches(PROMISES.search)
+
+
+def test_every_link_of_the_documents_leads_to_a_file() -> None:
+    assert not [
+        f"{name(path)}: {target}"
+        for path in files()
+        if path.suffix == ".md"
+        for target in LINKS.findall(text_of(path))
+        if not (path.parent / target).exists()
+    ]
 
 
 def test_no_file_names_the_address_of_a_package_registry() -> None:
