@@ -11,7 +11,7 @@ import functools
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Tuple, TypeVar
 
 from . import arguments, quantities, render
-from .errors import Unavailable
+from .errors import Interrupted, Unavailable
 from .runtime import current
 from .sentences import say
 
@@ -32,7 +32,7 @@ class Lease(NamedTuple):
 
 
 def _harmless(function: Callable[..., Result]) -> Callable[..., Optional[Result]]:
-    """Where there is nobody to ask, say so and answer None."""
+    """Where there is nobody to ask, say so and answer None. An interrupt is one sentence, too."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Optional[Result]:
@@ -41,6 +41,8 @@ def _harmless(function: Callable[..., Result]) -> Callable[..., Optional[Result]
         except Unavailable as error:
             print(error)
             return None
+        except KeyboardInterrupt as error:
+            raise Interrupted(str(error) or say("interrupted")) from None
 
     return call
 

@@ -94,6 +94,7 @@ ENGLISH = {
     "wait_interrupt": "Interrupt the cell to leave the line.",
     "wait_broker_away": "Still waiting; the broker is away at the moment. {sentence}",
     "wait_over": "Waited {time} for {goal}.",
+    "interrupted": "Interrupted; `%gpu` shows how things are.",
     "left_line": "You left the line; nothing is waited for any more. `%gpu request` asks again.",
     "granted": "{what} is yours.",
     "granted_open": (
@@ -120,6 +121,7 @@ ENGLISH = {
     "first_use_hint": "{library} is imported without a GPU; `%gpu request` before its first use gets one.",
     # --- Holding one and giving it back ---------------------------------------------------------
     "no_lease": "This kernel holds no GPU; `%gpu request` asks for one.",
+    "way_back": "The way it goes back: {kind}.",
     "slots_free": "{free} of {slots} are free.",
     "waiting_request": "Waiting: {sentence}",
     "kept": "Kept for {time}.",
@@ -153,7 +155,7 @@ ENGLISH = {
     "kind_parked": "parked, its memory waits on the host",
     "kind_checkpointed": "suspended by the driver",
     "kind_restarted": "by a restart of the kernel",
-    "kind_kept": "kept",
+    "kind_kept": "no way works for this process now, so it stays",
     "simulated": "simulated",
     # --- Notices, and GPUs that are away --------------------------------------------------------
     "notice_due": "It goes back in {left} ({kind}).",

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 
-class _Plain:
+class Plain:
     """IPython prints this instead of a traceback."""
 
     def _render_traceback_(self) -> List[str]:
         return [str(self)]
 
 
-class GPUBrokerError(_Plain, Exception):
+class GPUBrokerError(Plain, Exception):
     """Any error of this package."""
 
 
@@ -40,7 +40,7 @@ class Refused(GPUBrokerError):
         self.status = status
 
 
-class Interrupted(_Plain, KeyboardInterrupt):
+class Interrupted(Plain, KeyboardInterrupt):
     """The user stopped a wait; the message says what that changed."""
 
 

@@ -14,7 +14,7 @@ import threading
 from typing import Any, Callable, List, Optional
 
 from .arrival import Arrival
-from .errors import GPUBrokerError, Interrupted
+from .errors import GPUBrokerError
 from .main_thread import MainThread
 from .notices import Notices
 from .sentences import say
@@ -95,8 +95,8 @@ class Gates:
         if self._arrival.is_needed and not is_ours(source):
             try:
                 self._arrival.bring_back()
-            except (GPUBrokerError, Interrupted) as error:
-                self._here.why_held = str(error)
+            except (GPUBrokerError, KeyboardInterrupt) as error:
+                self._here.why_held = str(error) or say("still_away")
 
     def _after_cell(self, _result: Any = None) -> None:
         self._main.ends()
@@ -133,8 +133,8 @@ class Gates:
     def _is_back(self) -> bool:
         try:
             self._arrival.bring_back()
-        except (GPUBrokerError, Interrupted) as error:
-            print(error)
+        except (GPUBrokerError, KeyboardInterrupt) as error:
+            print(str(error) or say("still_away"))
             return False
         return True
 

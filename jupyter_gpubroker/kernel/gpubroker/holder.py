@@ -135,8 +135,8 @@ class Holder:
         kind = order["kind"] if order else lease["gave_back"]
         leaves = state == "parked" or (state == "draining" and order)
         if kind == "checkpointed" and leaves and self._main.away is None:
-            if self._main.take_away("checkpointed"):
-                self._gave_back(lease, "checkpointed")
+            self._main.left("checkpointed")
+            self._gave_back(lease, "checkpointed")
         elif self._main.away == "checkpointed" and state == "active" and order is None:
             self._main.brought_back()
             self._session.wake()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List
 
 from . import arguments, render
-from .errors import Refused, Unavailable
+from .errors import Interrupted, Refused, Unavailable
 from .runtime import current
 from .sentences import say
 
@@ -19,6 +19,8 @@ def gpu(line: str) -> None:
         text = _ACTS[verb](words)
     except Unavailable as error:
         text = str(error)
+    except KeyboardInterrupt as error:
+        raise Interrupted(str(error) or say("interrupted")) from None
     if text:
         print(text)
 

@@ -59,6 +59,10 @@ class MainThread:
             self.away = kind
             return True
 
+    def left(self, kind: str) -> None:
+        """Somebody else took memory away, whatever runs."""
+        self.away = kind
+
     def brought_back(self) -> None:
         self.away = None
 

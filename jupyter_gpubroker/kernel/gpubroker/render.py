@@ -46,6 +46,8 @@ def status(session: View, lease: Optional[View], queue: View) -> str:
     """What the kernel holds or waits for, and what is free."""
     simulated = f" ({say('simulated')})" if lease and lease["simulated"] else ""
     lines = [of_view(lease) + simulated if lease else say("no_lease")]
+    if lease and lease["state"] == "active":
+        lines.append(say("way_back", kind=say("kind_" + lease["give_back"])))
     lines += [
         say("waiting_request", sentence=of_view(request))
         for request in session["requests"]

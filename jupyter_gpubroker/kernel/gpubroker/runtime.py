@@ -16,7 +16,7 @@ from .arguments import Wanted
 from .arrival import Arrival
 from .broker import View
 from .environment import NAME, NOTHING, VisibleDevices
-from .errors import GPUBrokerError, Interrupted, Reason, Refused, Unavailable
+from .errors import GPUBrokerError, Reason, Refused, Unavailable
 from .first_use import FirstUse
 from .gates import Gates
 from .give_back import GiveBack
@@ -31,8 +31,8 @@ from .sentences import of_view, say
 from .session import Session
 from .waiting import Wait
 
-START_S = 10.0  # a broker that is being started answers by then
-RETRY_S = 2.0
+START_S = 6.0  # a broker that is being started answers by then
+RETRY_S = 1.0
 GIVE_BACK_S = 90.0
 NAP_S = 0.25
 
@@ -185,9 +185,9 @@ class Runtime:
     def _try_to_get(self, wanted: Wanted, otherwise: str) -> None:
         try:
             self.request(wanted)
-        except (GPUBrokerError, Interrupted) as error:
+        except (GPUBrokerError, KeyboardInterrupt) as error:
             self.first_use.done()
-            print(error, otherwise)
+            print(str(error) or say("interrupted"), otherwise)
 
     def _hint(self, library: str) -> None:
         print(say("first_use_hint", library=library))
@@ -242,23 +242,30 @@ class Runtime:
 
     def _give_back(self, lease: View, kind: str) -> str:
         """Ask for the order, and wait until it was carried out; how it ended."""
-        broker = self.session.broker
+        broker, consented = self.session.broker, self.offers.consents
         with self.main.waiting():
-            # What is possible may have changed since the listening thread told it.
-            self.offers.consents = self.offers.consents or kind == "restarted"
-            self.holder.offer(lease)
-            if kind == "parked":
-                broker.park(lease["id"])
-            else:
-                broker.release(lease["id"], kind)
-            due = time.monotonic() + GIVE_BACK_S
-            while time.monotonic() < due:
-                time.sleep(NAP_S)
-                lease = broker.lease(lease["id"])
-                if lease["state"] in ("parked", "cleared"):
-                    return of_view(lease)
-                if lease["state"] == "active" and lease["order"] is None:
-                    raise Refused(of_view(lease), "still_held")
+            try:
+                # What is possible may have changed since the listening thread told it.
+                self.offers.consents = consented or kind == "restarted"
+                self.holder.offer(lease)
+                if kind == "parked":
+                    broker.park(lease["id"])
+                else:
+                    broker.release(lease["id"], kind)
+                return self._given_back(lease["id"])
+            finally:
+                # Consent to this restart was for this time only.
+                self.offers.consents = consented
+
+    def _given_back(self, lease_id: str) -> str:
+        due = time.monotonic() + GIVE_BACK_S
+        while time.monotonic() < due:
+            time.sleep(NAP_S)
+            lease = self.session.broker.lease(lease_id)
+            if lease["state"] in ("parked", "cleared"):
+                return of_view(lease)
+            if lease["state"] == "active" and lease["order"] is None:
+                raise Refused(of_view(lease), "still_held")
         raise Refused(say("not_given_back"), "still_held")
 
     def unpark(self) -> str:

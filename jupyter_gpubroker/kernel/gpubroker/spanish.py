@@ -98,6 +98,7 @@ SPANISH = {
     "wait_interrupt": "Interrumpa la celda para dejar la cola.",
     "wait_broker_away": "Sigue en espera; el gestor no está en este momento. {sentence}",
     "wait_over": "Esperó {time} por {goal}.",
+    "interrupted": "Interrumpido; `%gpu` muestra cómo está todo.",
     "left_line": "Ha dejado la cola; ya no se espera nada. `%gpu request` pide otra vez.",
     "granted": "{what} es suya.",
     "granted_open": (
@@ -122,6 +123,7 @@ SPANISH = {
     "first_use_hint": "{library} se importa sin GPU; `%gpu request` antes del primer uso consigue una.",
     # --- Holding one and giving it back ---------------------------------------------------------
     "no_lease": "Este kernel no tiene GPU; `%gpu request` pide una.",
+    "way_back": "La forma en que vuelve: {kind}.",
     "slots_free": "{free} de {slots} están libres.",
     "waiting_request": "En espera: {sentence}",
     "kept": "Se conserva por {time}.",
@@ -155,7 +157,7 @@ SPANISH = {
     "kind_parked": "aparcada, su memoria espera en el host",
     "kind_checkpointed": "suspendida por el controlador",
     "kind_restarted": "reiniciando el kernel",
-    "kind_kept": "conservada",
+    "kind_kept": "ninguna sirve ahora para este proceso, así que se queda",
     "simulated": "simulada",
     # --- Notices, and GPUs that are away --------------------------------------------------------
     "notice_due": "Vuelve en {left} ({kind}).",

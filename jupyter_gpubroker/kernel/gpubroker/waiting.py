@@ -13,7 +13,7 @@ from typing import Callable, Optional
 
 from .board import Board
 from .broker import Broker, View, new_id
-from .errors import GPUBrokerError, Interrupted, Refused, Unavailable
+from .errors import GPUBrokerError, Interrupted, Plain, Refused, Unavailable
 from .quantities import duration_text
 from .sentences import of_view, say
 
@@ -21,6 +21,10 @@ STEP_S = 1
 POLL_S = 20
 TICK_S = 0.5
 PAUSE_S = 0.3
+
+
+class Cancelled(Plain, asyncio.CancelledError):
+    """The task that waited was cancelled: by its user, or by other code."""
 
 
 class Wait:
@@ -74,7 +78,7 @@ class Wait:
                 view = step.result()
         except (KeyboardInterrupt, asyncio.CancelledError):
             self.leave()
-            raise
+            raise Cancelled(say("left_line")) from None
         return self._ended(view)
 
     def leave(self) -> None:

@@ -134,7 +134,9 @@ def test_an_awaited_request_can_be_interrupted_too(kernel: Kernel, broker: Runni
         cell = kernel.start("import gpubroker\nawait gpubroker.arequest()")
         until("a place in line", lambda: "place 1 of 1" in kernel.displayed())
         kernel.interrupt()
-        assert kernel.finish(cell).status == "error"
+        ran = kernel.finish(cell)
+        assert ran.status == "error"
+        assert ran.error.startswith("You left the line")
         assert broker.client.call(routes.QUEUE).waiting == ()
         rival.gives_back()
         assert "is yours" in kernel.run("lease = await gpubroker.arequest()").text

@@ -1,166 +1,25 @@
-"""The process and its lease, in step: listening, applying, orders, notices, waiting, returning."""
+"""The process and its lease, in step: listening, applying, orders, notices."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpubroker import board, cuda_state
-from gpubroker.arrival import Arrival
-from gpubroker.errors import Interrupted, Refused, Unavailable
-from gpubroker.give_back import GiveBack
-from gpubroker.holder import Holder
+from gpubroker import board
+from gpubroker.errors import Unavailable
 from gpubroker.link import Link
-from gpubroker.main_thread import MainThread
-from gpubroker.notices import Notices
-from gpubroker.offer import Offers
 from gpubroker.parkers import ParkFailed
-from gpubroker.saving import Saver
-from gpubroker.session import Session, of_environment
-from gpubroker.waiting import Wait
+from gpubroker.session import of_environment
 from tests.unit.kernel.double import (
     SESSION,
-    DoubleBroker,
     lease,
     order,
     reason,
-    request,
-    stand_in,
 )
-
-LEASE = "a" * 32
-
-
-class Devices:
-    """Stands for the variable of this process."""
-
-    def __init__(self) -> None:
-        self.lent: tuple[str, ...] = ()
-
-    def show(self, visible_devices: str) -> None:
-        self.lent = tuple(visible_devices.split(","))
-
-    def hide(self) -> None:
-        self.lent = ()
-
-
-class ParkingDouble:
-    """Parks by a note. `fails` is raised once."""
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-        self.fails: ParkFailed | None = None
-
-    def refusal(self, is_simulated: bool) -> None:
-        """It always works."""
-
-    def park(self, *_: object) -> int:
-        self._do("park")
-        return 400
-
-    def unpark(self, _deadline_s: float) -> None:
-        self._do("unpark")
-
-    def _do(self, what: str) -> None:
-        fails, self.fails = self.fails, None
-        if fails is not None:
-            raise fails
-        self.log.append(what)
-
-
-class Process:
-    """All parts of a kernel that hold, without the kernel."""
-
-    def __init__(self, double: DoubleBroker, folder: Path) -> None:
-        self.double = double
-        self.session = Session(SESSION, double.client, "test.ipynb")
-        self.main = MainThread()
-        self.devices = stand_in(Devices())
-        self.parking = stand_in(ParkingDouble())
-        self.offers = Offers(self.main, self.parking, lambda: False)
-        self.notices = Notices(double.client)
-        self.saver = Saver(str(folder / "restore" / "k"), SimpleNamespace(user_ns={"x": 1}))
-        self.events: list[str] = []
-        self.arrival: Arrival
-        give_back = GiveBack(
-            self.main,
-            self.devices,
-            self.parking,
-            self.offers,
-            lambda: self.events.append("gave up devices"),
-            lambda why: self.arrival.damaged(why["code"]),
-        )
-        self.holder = Holder(
-            self.session,
-            self.main,
-            self.devices,
-            self.offers,
-            give_back,
-            self.notices,
-            self.saver,
-            lambda: self.events.append("lost"),
-        )
-        self.link = Link(self.session, self.holder.look)
-        self.arrival = Arrival(self.session, self.main, self.link)
-
-    def away(self) -> str | None:
-        return self.main.away
-
-    def look(self, *leases: dict[str, Any]) -> int:
-        """One look of the link at a broker that answers these leases."""
-        with self.double.changed():
-            self.double.leases = list(leases)
-        self.session.refresh()
-        return self.holder.look()
-
-    def has_context(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        state = cuda_state.CudaState(cuda_state.CONTEXT, has_context=True)
-        monkeypatch.setattr(cuda_state, "look", lambda: state)
-
-
-@pytest.fixture
-def process(double: DoubleBroker, tmp_path: Path) -> Process:
-    return Process(double, tmp_path)
-
-
-@pytest.fixture
-def listening(process: Process) -> Iterator[Process]:
-    """The same with its link running."""
-    process.link.start()
-    yield process
-    process.link.stop()
-    with process.double.changed():
-        process.double.leases = []
-    process.link._thread.join(10)
-
-
-class Shown:
-    """What boards would show in a notebook."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def __call__(self, text: str, _display_id: str, **_: bool) -> None:
-        self.texts.append(text)
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
-    made = Shown()
-    monkeypatch.setattr(board, "_in_notebook", lambda: True)
-    monkeypatch.setattr(board, "_publish", made)
-    return made
-
-
-def answers(double: DoubleBroker) -> list[dict[str, Any]]:
-    return double.bodies(":answer")
-
+from tests.unit.kernel.process import LEASE, Process, Shown, answers
 
 # --- who this process is --------------------------------------------------------------------------
 
@@ -197,23 +56,23 @@ def test_others_are_told_why_not(environ: dict[str, str], said: str) -> None:
 # --- listening ------------------------------------------------------------------------------------
 
 
-def test_what_changes_at_the_broker_is_acted_on(listening: Process) -> None:
-    with listening.double.changed():
-        listening.double.leases = [lease(state="granted")]
-    listening.double.wait_until_asked("POST", ":ack")
-    assert listening.devices.lent == ("GPU-1",)
+def test_what_changes_at_the_broker_is_acted_on(heard: Process) -> None:
+    with heard.double.changed():
+        heard.double.leases = [lease(state="granted")]
+    heard.double.wait_until_asked("POST", ":ack")
+    assert heard.devices.lent == ("GPU-1",)
 
 
 def test_a_session_that_nobody_puts_is_put_by_the_kernel(
-    listening: Process, monkeypatch: pytest.MonkeyPatch
+    heard: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpubroker.link.FORGOTTEN_S", 0.0)
     monkeypatch.setattr("gpubroker.link.PAUSE_S", (0.01, 0.02))
-    with listening.double.changed():
-        listening.double.knows_session = False
-    listening.double.wait_until_asked("PUT", SESSION)
-    body = listening.double.bodies(SESSION)[-1]
-    put = next(b for b in listening.double.bodies(SESSION) if b)
+    with heard.double.changed():
+        heard.double.knows_session = False
+    heard.double.wait_until_asked("PUT", SESSION)
+    body = heard.double.bodies(SESSION)[-1]
+    put = next(b for b in heard.double.bodies(SESSION) if b)
     assert put == {"kind": "kernel", "name": "test.ipynb", "pid": os.getpid()}, body
 
 
@@ -238,8 +97,8 @@ def test_a_fault_of_ours_does_not_leave_the_kernel_deaf(
     assert "a fault" in caplog.text
 
 
-def test_the_link_is_no_thread_that_a_debugger_may_stop(listening: Process) -> None:
-    thread = listening.link._thread
+def test_the_link_is_no_thread_that_a_debugger_may_stop(heard: Process) -> None:
+    thread = heard.link._thread
     assert thread.daemon
     assert thread.pydev_do_not_trace
     assert thread.is_pydev_daemon_thread
@@ -454,174 +313,3 @@ def test_markup_of_others_is_only_text() -> None:
         board._publish("<img src=x onerror=alert(1)>", "id", update=False)
     assert "<img" not in published[0]["text/html"]
     assert published[0]["text/plain"] == "<img src=x onerror=alert(1)>"
-
-
-# --- waiting in line ------------------------------------------------------------------------------
-
-
-def wait_for(process: Process, given_up: list[Any] | None = None) -> Wait:
-    client = process.double.client
-    give_up: Callable[[Any], None] = (given_up if given_up is not None else []).append
-    return Wait(client, lambda request_id: client.put_request(request_id, {}), "a GPU", give_up)
-
-
-def granted(request_id: str) -> dict[str, Any]:
-    return request(request_id, state="granted", lease=lease(state="granted"))
-
-
-def test_what_is_free_is_had_at_once(process: Process, shown: Shown) -> None:
-    process.double.on_request = granted
-    assert wait_for(process).here()["lease"]["id"] == LEASE
-    assert shown.texts == []
-
-
-def test_the_place_in_line_is_shown_until_the_turn_comes(process: Process, shown: Shown) -> None:
-    def serve() -> None:
-        process.double.wait_until_asked("GET", "", 2)
-        with process.double.changed():
-            for request_id in process.double.requests:
-                process.double.requests[request_id] = granted(request_id)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    assert wait_for(process).here()["state"] == "granted"
-    thread.join()
-    assert "place 1 of 1" in shown.texts[0]
-    assert shown.texts[-1].startswith("Waited")
-
-
-def test_an_interrupt_leaves_the_line(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits = wait_for(process)
-    monkeypatch.setattr(waits, "_show", failing(KeyboardInterrupt()))
-    with pytest.raises(Interrupted, match="left the line"):
-        waits.here()
-    assert len(process.double.paths("DELETE")) == 1
-
-
-def test_a_grant_in_the_moment_of_leaving_is_given_up(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given_up: list[Any] = []
-    waits = wait_for(process, given_up)
-    monkeypatch.setattr(process.double.client, "cancel", granted)
-    monkeypatch.setattr(waits, "_show", failing(KeyboardInterrupt()))
-    with pytest.raises(Interrupted):
-        waits.here()
-    assert [given["id"] for given in given_up] == [LEASE]
-
-
-def test_a_refused_request_is_its_sentence(process: Process) -> None:
-    process.double.on_request = lambda request_id: request(
-        request_id, state="refused", sentence="There is none.", reason=reason("unknown_model")
-    )
-    with pytest.raises(Refused, match="There is none") as error:
-        wait_for(process).here()
-    assert error.value.code == "unknown_model"
-
-
-def test_a_request_that_a_broker_lost_is_put_again(process: Process, shown: Shown) -> None:
-    def lose() -> None:
-        process.double.wait_until_asked("GET", "", 1)
-        with process.double.changed():
-            process.double.requests.clear()
-            process.double.on_request = granted
-
-    thread = threading.Thread(target=lose)
-    thread.start()
-    assert wait_for(process).here()["state"] == "granted"
-    thread.join()
-    puts = process.double.paths("PUT")
-    assert len(puts) == 2
-    assert len(set(puts)) == 1
-
-
-# --- coming back ----------------------------------------------------------------------------------
-
-
-def parked(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    process.has_context(monkeypatch)
-    process.look(lease())
-    process.look(lease(state="draining", order=order("parked")))
-    process.look(lease(state="parked", gave_back="parked", home=["GPU-1"]))
-
-
-def test_code_waits_until_the_memory_is_back(
-    listening: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parked(listening, monkeypatch)
-
-    def on_request(request_id: str) -> dict[str, Any]:
-        listening.double.leases = [lease(state="granted", order=order("parked", 2, resume=True))]
-        listening.double._version += 1
-        return granted(request_id)
-
-    listening.double.on_request = on_request
-    listening.main.begins()
-    listening.arrival.bring_back()
-    assert listening.parking.log == ["park", "unpark"]
-
-
-def test_damage_is_told_to_the_code_that_waits(
-    listening: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parked(listening, monkeypatch)
-    changed = {"code": "contents_changed", "values": {}}
-    listening.parking.fails = ParkFailed(changed, is_back=True)
-
-    def on_request(request_id: str) -> dict[str, Any]:
-        listening.double.leases = [lease(state="granted", order=order("parked", 2, resume=True))]
-        listening.double._version += 1
-        return granted(request_id)
-
-    listening.double.on_request = on_request
-    with pytest.raises(Refused, match="contents_changed"):
-        listening.arrival.bring_back()
-    listening.arrival.bring_back()
-
-
-def test_a_parked_lease_that_is_gone_is_told_once(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parked(process, monkeypatch)
-    process.session.saw({"leases": [], "requests": []})
-    with pytest.raises(Refused, match="has ended"):
-        process.arrival.bring_back()
-    process.arrival.bring_back()
-
-
-def test_an_interrupt_while_waiting_leaves_the_memory_away(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parked(process, monkeypatch)
-    monkeypatch.setattr(Wait, "_show", failing(KeyboardInterrupt()))
-    with pytest.raises(Interrupted):
-        process.arrival.bring_back()
-    assert process.arrival.is_needed
-    assert len(process.double.paths("DELETE")) == 1
-
-
-def test_those_who_ask_meanwhile_share_one_return(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process.main.away = "parked"
-    calls: list[str] = []
-    go_on, done = threading.Event(), threading.Semaphore(0)
-
-    def bring_back() -> None:
-        calls.append("x")
-        go_on.wait(10)
-
-    monkeypatch.setattr(process.arrival, "bring_back", bring_back)
-    heard: list[Any] = []
-    for _ in range(3):
-        process.arrival.begin(lambda why_not: (heard.append(why_not), done.release())[1])  # type: ignore[func-returns-value]
-    go_on.set()
-    assert all(done.acquire(timeout=10) for _ in range(3))
-    assert (calls, heard) == (["x"], [None, None, None])
-
-
-def failing(error: BaseException) -> Callable[..., Any]:
-    def fail(*_: Any) -> None:
-        raise error
-
-    return fail
