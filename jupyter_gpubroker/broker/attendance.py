@@ -14,13 +14,11 @@ from contextlib import contextmanager
 from ..core.events import Event, RequestAbandoned
 from ..core.model import RequestId, RequestState, State
 
-GRACE_S = 10.0
-
 
 class Attendance:
     """Calls `abandoned` for a waiting request that nobody listened to for `grace_s`."""
 
-    def __init__(self, abandoned: Callable[[Event], None], grace_s: float = GRACE_S) -> None:
+    def __init__(self, abandoned: Callable[[Event], None], grace_s: float) -> None:
         self._abandoned = abandoned
         self._grace_s = grace_s
         self._listeners: Counter[RequestId] = Counter()

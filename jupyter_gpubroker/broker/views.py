@@ -80,10 +80,6 @@ class Views:
     # --- sessions ------------------------------------------------------------------------------------------------------
 
     def session(self, session: Session) -> wire.SessionView:
-        leases = [lease for lease in live(self._state.leases) if lease.session_id == session.id]
-        requests = [
-            request for request in live(self._state.requests) if request.session_id == session.id
-        ]
         interactive = self._state.queues.get("interactive")
         return wire.SessionView(
             id=session.id,
@@ -95,22 +91,23 @@ class Views:
             activity=session.activity.value,
             mode=self._state.mode.value,
             policy=None if interactive is None else interactive.policy,
-            leases=tuple(map(self.lease, leases)),
-            requests=tuple(map(self.request, requests)),
+            leases=tuple(map(self.lease, self._leases_of(session))),
+            requests=tuple(map(self.request, self._requests_of(session))),
         )
 
     def session_key(self, session: Session) -> object:
-        state = self._state
         return (
             session,
-            [self.lease_key(each) for each in live(state.leases) if each.session_id == session.id],
-            [
-                self.request_key(each)
-                for each in live(state.requests)
-                if each.session_id == session.id
-            ],
-            state.mode,
+            list(map(self.lease_key, self._leases_of(session))),
+            list(map(self.request_key, self._requests_of(session))),
+            self._state.mode,
         )
+
+    def _leases_of(self, session: Session) -> list[Lease]:
+        return [lease for lease in live(self._state.leases) if lease.session_id == session.id]
+
+    def _requests_of(self, session: Session) -> list[Request]:
+        return [each for each in live(self._state.requests) if each.session_id == session.id]
 
     # --- requests ------------------------------------------------------------------------------------------------------
 
