@@ -38,7 +38,7 @@ class Runner:
         self._lock = lock
         self._linger_s = linger_s
         self._attempts: dict[str, tuple[Attempt, asyncio.Task[None]]] = {}
-        self._open_jobs = False
+        self._has_open_jobs = False
         self._needed = asyncio.Event()
         self._unneeded = asyncio.Event()
         self._unneeded.set()
@@ -67,7 +67,7 @@ class Runner:
         async for jobs in self._link.watch_jobs():
             for job in jobs:
                 self._react(job)
-            self._open_jobs = any(job.state != "ended" for job in jobs)
+            self._has_open_jobs = _any_open(jobs)
             self._note_need()
 
     def _react(self, job: JobView) -> None:
@@ -97,7 +97,7 @@ class Runner:
             self._note_need()
 
     def _note_need(self) -> None:
-        is_needed = bool(self._open_jobs or self._attempts)
+        is_needed = bool(self._has_open_jobs or self._attempts)
         (self._needed.set if is_needed else self._needed.clear)()
         (self._unneeded.clear if is_needed else self._unneeded.set)()
 
@@ -123,7 +123,7 @@ class Runner:
     async def _may_have_jobs(self) -> bool:
         """Ask once more; while nobody answers, there may be some."""
         try:
-            return _open(await self._link.jobs())
+            return _any_open(await self._link.jobs())
         except BrokerDown:
             return True
 
@@ -144,5 +144,5 @@ class Runner:
             log.warning("farewell_failed detail=%s", error)
 
 
-def _open(jobs: Iterable[JobView]) -> bool:
+def _any_open(jobs: Iterable[JobView]) -> bool:
     return any(job.state != "ended" for job in jobs)
