@@ -11,7 +11,9 @@ Id = Annotated[
 ]
 Name = Annotated[str, Meta(max_length=1024)]
 QueueName = Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_-]+$")]
-DurationMs = Annotated[int, Meta(ge=0, le=366 * 24 * 3_600_000)]
+DURATION_MS_MAX = 366 * 24 * 3_600_000
+DurationMs = Annotated[int, Meta(ge=0, le=DURATION_MS_MAX)]
+SpanMs = Annotated[int, Meta(ge=1_000, le=DURATION_MS_MAX)]
 Code = Annotated[str, Meta(max_length=64, pattern="^[a-z0-9_]+$")]
 Kind = Literal["empty", "parked", "checkpointed", "restarted"]
 
@@ -70,12 +72,12 @@ class RequestBody(Struct, frozen=True):
     spec: SpecBody = SpecBody()
     queue: QueueName = "interactive"
     wait_ms: DurationMs | None = None
-    duration_ms: Annotated[int, Meta(ge=1_000, le=366 * 24 * 3_600_000)] | None = None
+    duration_ms: SpanMs | None = None
     preemptible: bool = False
 
 
 class KeepBody(Struct, frozen=True):
-    keep_ms: Annotated[int, Meta(ge=1_000, le=366 * 24 * 3_600_000)] | None = None
+    keep_ms: SpanMs | None = None
 
 
 class ReleaseBody(Struct, frozen=True):
@@ -111,7 +113,7 @@ class JobBody(Struct, frozen=True):
     name: Annotated[str, Meta(max_length=256)]
     spec: SpecBody = SpecBody()
     queue: QueueName = "batch"
-    time_limit_ms: Annotated[int, Meta(ge=1_000, le=366 * 24 * 3_600_000)] | None = None
+    time_limit_ms: SpanMs | None = None
     preemptible: bool = False
 
 
