@@ -15,7 +15,8 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from ..core.events import PolicyApplied
-from ..core.model import GENTLE, Limits, Policy, Queue, State, Tier
+from ..core.model import State
+from ..core.rules import GENTLE, Limits, Policy, Queue, Tier
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -58,8 +58,8 @@ def simulate(
     Either --trace, or --interactive, --batch, --load and --days for workloads drawn anew from recordings.
     """
     from ..sim.compare import as_data, compare
-    from ..sim.replay import Model
     from ..sim.workload import BadTrace, read_mixed
+    from ..sim.world import Model
     from . import render
 
     drawing = (interactive, batch, load, days)

@@ -6,7 +6,6 @@ from ..errors import Conflict, NotFound, Refused, TooMany
 from .draft import Draft
 from .model import (
     Owner,
-    Queue,
     Reason,
     Request,
     Session,
@@ -17,6 +16,7 @@ from .model import (
     Telemetry,
 )
 from .place import never_served
+from .rules import Queue
 from .table import groups
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .effects import Effect
-from .model import Entity, Job, Limits, Reason, Request, State
+from .model import Entity, Job, Reason, Request, State
+from .rules import Limits
 from .table import STATE_FIELDS, Table
 
 

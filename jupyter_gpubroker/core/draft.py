@@ -17,7 +17,6 @@ from .model import (
     Entity,
     Job,
     Lease,
-    Limits,
     Millis,
     Reason,
     Request,
@@ -26,6 +25,7 @@ from .model import (
     SlotId,
     State,
 )
+from .rules import Limits
 from .table import STATE_FIELDS, Table
 
 M = TypeVar("M", bound=Slot | Session | Request | Lease | Job)

@@ -17,13 +17,10 @@ from .model import (
     GpuId,
     JobId,
     LeaseId,
-    Limits,
     MiB,
     NodeId,
     Offer,
     Owner,
-    Policy,
-    Queue,
     Reason,
     RequestId,
     Session,
@@ -32,6 +29,7 @@ from .model import (
     SlotKind,
     SlotSpec,
 )
+from .rules import Limits, Policy, Queue
 
 # --- from the node agent -------------------------------------------------------------------------------------------------
 

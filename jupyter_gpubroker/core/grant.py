@@ -1,9 +1,10 @@
 """Hands free slots to those whose turn it is.
 
-Nobody overtakes, or only for so long as `limits.overtaking_ms` says: who cannot be served yet has the free slots held back that
-it will need, on the node where it lacks the fewest. Requests for different slots do not hold each other up (kubernetes-sigs/kueue#2270). What is held back may be lent to
-a batch job whose time limit ends it before the one in front can start, as far as time limits tell (EASY backfilling;
-Mu'alem and Feitelson, IEEE TPDS 12(6), 2001); where they do not tell, nothing is lent.
+Nobody overtakes, or only for so long as `limits.overtaking_ms` says: who cannot be served yet has the free slots held back
+that it will need, on the node where it lacks the fewest. Requests for different slots do not hold each other up
+(kubernetes-sigs/kueue#2270). What is held back may be lent to a batch job whose time limit ends it before the one in front
+can start, as far as time limits tell (EASY backfilling; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001); where they do not
+tell, nothing is lent.
 """
 
 from __future__ import annotations

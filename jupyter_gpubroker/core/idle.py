@@ -19,7 +19,6 @@ from .model import (
     Lease,
     LeaseState,
     Millis,
-    Policy,
     Reason,
     Session,
     SessionKind,
@@ -27,6 +26,7 @@ from .model import (
     State,
     Verdict,
 )
+from .rules import Policy
 from .table import found
 
 QUIET: Mapping[Activity, Verdict] = MappingProxyType(

@@ -161,6 +161,12 @@ def not_started(draft: Draft, lease: Lease) -> None:
     _requeue(draft, job, reason)
 
 
+def has_process(state: State, lease: Lease) -> bool:
+    """Whether a batch job's process holds the lease: it lives on without its runner, and its end is seen by the broker."""
+    job = None if lease.job_id is None else state.jobs.get(lease.job_id)
+    return job is not None and job.pid is not None and job.state in _WITH_PROCESS
+
+
 def runner_gone(draft: Draft, session_id: str, cause: Reason) -> None:
     for job in live(draft.state.jobs):
         if job.session_id != session_id:

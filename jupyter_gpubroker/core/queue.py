@@ -25,9 +25,9 @@ from .model import (
     SlotSpec,
     SlotState,
     State,
-    Tier,
 )
 from .place import pooled, serving, usable_shapes, wanted_count
+from .rules import Tier
 from .table import Demand, Place, groups
 
 _TIERS = tuple(Tier)

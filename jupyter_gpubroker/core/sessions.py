@@ -114,7 +114,7 @@ def end_session(draft: Draft, session: Session, cause: Reason, arc: str = "ended
             giveback.drop_parked(draft, lease, cause)
         elif lease.state is LeaseState.CLEARED:
             draft.put(replace(lease, residue_mib=MiB(0)), cause)
-        elif lease.state is not LeaseState.QUARANTINED:
+        elif lease.state is not LeaseState.QUARANTINED and not jobs.has_process(draft.state, lease):
             giveback.let_go(draft, lease, cause)
 
 

@@ -18,8 +18,6 @@ from .model import (
     JobState,
     Lease,
     LeaseState,
-    Policy,
-    Queue,
     Request,
     RequestState,
     Session,
@@ -31,6 +29,7 @@ from .model import (
     Telemetry,
     Verdict,
 )
+from .rules import Policy, Queue
 
 K = TypeVar("K", bound=str)
 E = TypeVar("E", bound=Entity)

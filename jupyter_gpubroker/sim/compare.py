@@ -9,11 +9,13 @@ from typing import Any
 
 from ..core.decide import apply, step
 from ..core.events import PolicyApplied
-from ..core.model import Millis, Policy, State
+from ..core.model import Millis, State
+from ..core.rules import Policy
 from .meter import Figures
 from .regimes import Regime, regimes
-from .replay import Model, Replay
+from .replay import replay
 from .workload import Workload
+from .world import Model
 
 Comparison = Mapping[str, Figures]
 Rules = PolicyApplied
@@ -66,7 +68,7 @@ def shipped_rules() -> State:
 
 def _replay(task: tuple[Workload, int, Regime, Rules, Model]) -> Figures:
     workload, gpus, regime, rules, model = task
-    return Replay(workload, gpus, regime, rules, model).run()
+    return replay(workload, gpus, regime, rules, model)
 
 
 def _policies(rules: Rules) -> Iterable[Policy]:

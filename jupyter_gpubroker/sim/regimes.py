@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.model import Policy
+from ..core.rules import Policy
 
 _MINUTE_MS = 60_000
 

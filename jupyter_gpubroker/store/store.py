@@ -16,7 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..core.model import Entity, Limits, Mode, State
+from ..core.model import Entity, Mode, State
+from ..core.rules import Limits
 from . import statements
 from .audit import Head, first_broken, to_row
 from .codec import CODECS, Row

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from ...core.events import PolicyApplied
-from ...core.model import Limits, Policy, Queue, Reason, State
+from ...core.model import Reason, State
+from ...core.rules import Limits, Policy, Queue
 from ...errors import Refused
 from ...wire import routes
 from ...wire.views import PoliciesView

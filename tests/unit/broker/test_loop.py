@@ -25,7 +25,6 @@ from jupyter_gpubroker.core.events import (
 from jupyter_gpubroker.core.model import (
     Gpu,
     GpuId,
-    Limits,
     MiB,
     NodeId,
     Owner,
@@ -39,6 +38,7 @@ from jupyter_gpubroker.core.model import (
     SlotSpec,
     State,
 )
+from jupyter_gpubroker.core.rules import Limits
 from jupyter_gpubroker.errors import InvalidTransition, NotFound, TooMany
 from jupyter_gpubroker.store.errors import StoreFailed
 from jupyter_gpubroker.store.records import AuditRow, ClockMark, Committed

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpubroker.broker.policy_file import PolicyRefused, parse_duration, parse_policy
-from jupyter_gpubroker.core.model import GENTLE, Limits, Policy, Queue, State, Tier
+from jupyter_gpubroker.core.model import State
+from jupyter_gpubroker.core.rules import GENTLE, Limits, Policy, Queue, Tier
 
 STATE = State()
 

@@ -9,17 +9,15 @@ import pytest
 
 from jupyter_gpubroker.core.events import JobCancelled, PolicyApplied
 from jupyter_gpubroker.core.model import (
-    GENTLE,
     JobOutcome,
     JobState,
     LeaseState,
     Mode,
     Owner,
-    Queue,
     SlotSpec,
-    Tier,
 )
 from jupyter_gpubroker.core.queue import line
+from jupyter_gpubroker.core.rules import GENTLE, Queue, Tier
 from tests.support.core_world import MINUTE, SECOND, World, whole
 
 

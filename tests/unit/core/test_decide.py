@@ -13,11 +13,9 @@ from jupyter_gpubroker.core.draft import Draft
 from jupyter_gpubroker.core.effects import AdmitHold, InspectSlots
 from jupyter_gpubroker.core.events import Event, PolicyApplied, RequestMade, Ticked
 from jupyter_gpubroker.core.model import (
-    GENTLE,
     LeaseId,
     Millis,
     Owner,
-    Queue,
     Reason,
     Request,
     RequestId,
@@ -26,8 +24,8 @@ from jupyter_gpubroker.core.model import (
     SlotSpec,
     SlotState,
     State,
-    Tier,
 )
+from jupyter_gpubroker.core.rules import GENTLE, Queue, Tier
 from jupyter_gpubroker.core.table import Table, live
 from jupyter_gpubroker.errors import InvalidTransition, Refused
 from tests.support.core_world import MINUTE, SECOND, World, whole

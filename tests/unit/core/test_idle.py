@@ -8,13 +8,13 @@ import pytest
 
 from jupyter_gpubroker.core.idle import limit_ms, policy_of, reclaimable_ms, verdict_of
 from jupyter_gpubroker.core.model import (
-    GENTLE,
     Activity,
     Millis,
     SessionKind,
     SlotSpec,
     Verdict,
 )
+from jupyter_gpubroker.core.rules import GENTLE
 from tests.support.core_world import MINUTE, SECOND, STEP_MS, OnSlot, World, whole
 
 IDLE, RUNNING, INPUT, DEBUGGER, UNSEEN = (

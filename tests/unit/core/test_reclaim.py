@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gpubroker.core.model import (
-    GENTLE,
     Activity,
     GiveBackKind,
     JobState,
@@ -18,6 +17,7 @@ from jupyter_gpubroker.core.model import (
     SlotSpec,
     Verdict,
 )
+from jupyter_gpubroker.core.rules import GENTLE
 from jupyter_gpubroker.errors import Conflict, Refused
 from tests.support.core_world import MINUTE, SECOND, World, inventory, slice_of, whole
 

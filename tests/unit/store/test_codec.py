@@ -6,13 +6,13 @@ from hypothesis import given
 
 from jupyter_gpubroker.core.model import (
     Lease,
-    Policy,
     Reason,
     Slot,
     SlotId,
     SlotKind,
     SlotState,
 )
+from jupyter_gpubroker.core.rules import Policy
 from jupyter_gpubroker.store.codec import CODECS, ColumnKind
 from tests.unit.store.entities import KEPT_TYPES, a_slot, entities
 

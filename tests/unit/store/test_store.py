@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gpubroker.core.model import (
-    GENTLE,
     Entity,
     GpuId,
     Hold,
     Lease,
     LeaseState,
-    Limits,
     Millis,
     NodeId,
     SlotId,
@@ -27,6 +25,7 @@ from jupyter_gpubroker.core.model import (
     State,
     Telemetry,
 )
+from jupyter_gpubroker.core.rules import GENTLE, Limits
 from jupyter_gpubroker.store import ClockMark, Store, StoreFailed
 from tests.support.database import kept, retold, rows
 from tests.unit.store.entities import a_job, a_lease, a_slot, entities
