@@ -6,8 +6,9 @@ and the child must not get it a second time from us.
 
 from __future__ import annotations
 
-import os
+import ctypes
 import signal
+import subprocess
 import time
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ PASSED_ON = frozenset(
 BY_TERMINAL = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGHUP})
 SENT_BY_KERNEL = 0x80  # si_code SI_KERNEL
 KILL_AFTER_S = 30.0
+PR_SET_PDEATHSIG = 1
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
 
@@ -30,24 +32,25 @@ def run_child(
     waited_for = PASSED_ON | {signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     try:
-        pid = _spawn(command, environment, before)
-        return _wait(pid, waited_for, limit_s)
+        child = _spawn(command, environment, before)
+        return _wait(child, waited_for, limit_s)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _spawn(
     command: tuple[str, ...], environment: Mapping[str, str], mask: set[int | signal.Signals]
-) -> int:
+) -> subprocess.Popen[bytes]:
+    libc = ctypes.CDLL(None)
+
+    def prepare() -> None:
+        # The lease ends with us: a child that went on without us would be on somebody else's GPU.
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
     try:
-        # Python ignores SIGPIPE and SIGXFSZ; the child shall not.
-        return os.posix_spawnp(
-            command[0],
-            command,
-            environment,
-            setsigmask=mask,
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-        )
+        # We have one thread, so code between fork and exec is safe.
+        return subprocess.Popen(command, env=environment, preexec_fn=prepare)  # noqa: PLW1509
     except FileNotFoundError as error:
         detail = f"there is no command '{command[0]}'. Check its name, or give its full path."
         raise Ended(COMMAND_NOT_FOUND, "command_not_found", detail) from error
@@ -56,21 +59,22 @@ def _spawn(
         raise Ended(COMMAND_NOT_EXECUTABLE, "command_not_executable", detail) from error
 
 
-def _wait(pid: int, waited_for: frozenset[signal.Signals], limit_s: float | None) -> int:
+def _wait(
+    child: subprocess.Popen[bytes], waited_for: frozenset[signal.Signals], limit_s: float | None
+) -> int:
     """Until the child has ended. The limit sends TERM first, then KILL after a grace."""
     next_limit_s = None if limit_s is None else time.monotonic() + limit_s
     next_signal = signal.SIGTERM
     while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            code = os.waitstatus_to_exitcode(status)
+        code = child.poll()
+        if code is not None:
             return code if code >= 0 else 128 - code
         received = _next_signal(waited_for, next_limit_s)
         if received is None:
-            os.kill(pid, next_signal)
+            child.send_signal(next_signal)
             next_signal, next_limit_s = signal.SIGKILL, time.monotonic() + KILL_AFTER_S
         elif received.si_signo != signal.SIGCHLD and not _child_has_it(received):
-            os.kill(pid, received.si_signo)
+            child.send_signal(received.si_signo)
 
 
 def _next_signal(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from .jobs import has_process
 from .model import (
     JobState,
     Lease,
@@ -124,14 +125,14 @@ def _requests_end_once(state: State) -> Iterator[str]:
 
 
 def _everything_has_an_owner(state: State) -> Iterator[str]:
-    """I6: who waits or holds has a session that is not over, but for leases that are on their way out."""
+    """I6: who waits or holds is there: its session, or for a batch job its process. Leases may be on their way out."""
     present = {s.id for s in state.sessions.values() if s.state is not SessionState.ENDED}
     for request in state.requests.values():
         if request.state is RequestState.WAITING and request.session_id not in present:
             yield f"I6 request {request.id} waits for a session that is over"
     for lease in state.leases.values():
         needs_holder = lease.state in (LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.PARKED)
-        if needs_holder and lease.session_id not in present:
+        if needs_holder and lease.session_id not in present and not has_process(state, lease):
             yield f"I6 lease {lease.id} is {lease.state.value} without its holder"
 
 

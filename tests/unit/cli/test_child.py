@@ -48,6 +48,16 @@ def test_a_signal_sent_to_us_alone_reaches_it(number):
         assert process.wait() == 7
 
 
+def test_it_is_told_to_end_when_we_are_killed():
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, sys.executable, "-c", TELLS], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+        assert process.stdout.read() == "SIGTERM\n"
+
+
 def test_signals_are_not_blocked_in_it():
     code = "import signal; print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
     output = subprocess.run(

@@ -246,3 +246,18 @@ def test_an_idle_job_is_never_taken() -> None:
     world.wait(60 * MINUTE)
     assert world.lease("job").state is LeaseState.ACTIVE
     assert world.lease("job").notices == 0
+
+
+def test_a_job_that_outlives_its_runner_keeps_its_slot_until_its_own_end() -> None:
+    world = World().devices(whole(0))
+    job_id = running(world)
+    world.ends("ada-runner")
+    world.empties("GPU-0")  # it has not used the device yet
+    world.look()
+    assert world.lease("job").state is LeaseState.ACTIVE
+    world.job_ends(job_id, None)
+    world.look()
+    assert (world.job(job_id).outcome, world.lease("job").state) == (
+        JobOutcome.LOST,
+        LeaseState.CLEARED,
+    )

@@ -291,4 +291,6 @@ def test_a_runner_that_restarts_hands_its_jobs_over_and_one_that_dies_loses_them
     assert world.job(running).state is JobState.RUNNING  # its process still is on the slot
     world.empties("GPU-0")
     world.look()
+    assert world.lease(running).state is LeaseState.ACTIVE
+    world.job_ends(running, None)
     assert world.job(running).outcome is JobOutcome.LOST
