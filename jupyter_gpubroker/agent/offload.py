@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..patience import within
+
 T = TypeVar("T")
 
 
@@ -41,7 +43,7 @@ class Offload:
 
         threading.Thread(target=work, name="gpubroker-proc", daemon=True).start()
         try:
-            return await asyncio.wait_for(answer, deadline_s)
+            return await within(deadline_s, answer)
         except asyncio.TimeoutError:
             self._is_hanging = True
             raise Hanging from None

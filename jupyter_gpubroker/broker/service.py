@@ -11,10 +11,11 @@ import logging
 import os
 import secrets
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tornado import httpserver, web
 
@@ -45,6 +46,9 @@ HEADER_BYTES_MAX = 16 * 1024
 WIRE_BYTES_MAX = 1024 * 1024
 IDLE_CONNECTION_S = 300.0
 BODY_S = 30.0
+# Each step of the end, and all of it.
+STEP_S = 2.0
+END_S = 8.0
 
 log = logging.getLogger(__name__)
 
@@ -155,22 +159,27 @@ class Service:
         return server
 
     async def _end(self, working: asyncio.Task[None], server: httpserver.HTTPServer) -> int:
+        """Nothing that hangs keeps the locks: what is not closed in time is left, and the process ends regardless."""
+        failure = working.exception() if working.done() else None
+        status = _status(failure)
+        _end_at_the_latest(END_S, status)
+        working.cancel()
+        await asyncio.wait((working,), timeout=STEP_S)
         self._liveness.close()
         self._attendance.close()
-        await self._agent.close()
-        failure = working.exception() if working.done() else None
-        working.cancel()
-        await asyncio.wait((working,))
-        await server.close_all_connections()
+        for inspection in self._inspections:
+            inspection.cancel()
+        await _in_time("agent", self._agent.close())
+        await _in_time("connections", server.close_all_connections())
         if failure is None:
             await self._loop.close()
             self._store.close()
         self._place.give_up()
         if failure is None:
             log.info("broker_ended")
-            return EXIT_DONE
-        log.critical("broker_failed error=%s", failure, exc_info=failure)
-        return EXIT_STORE_FAILED if isinstance(failure, StoreFailed) else EXIT_FAILED
+        else:
+            log.critical("broker_failed error=%s", failure, exc_info=failure)
+        return status
 
     # --- what the parts tell each other --------------------------------------------------------------------------------
 
@@ -191,6 +200,30 @@ class Service:
             inspection = asyncio.create_task(self._agent.inspect(slot_ids))
             self._inspections.add(inspection)
             inspection.add_done_callback(self._inspections.discard)
+
+
+def _status(failure: BaseException | None) -> int:
+    if failure is None:
+        return EXIT_DONE
+    return EXIT_STORE_FAILED if isinstance(failure, StoreFailed) else EXIT_FAILED
+
+
+async def _in_time(what: str, closing: Coroutine[Any, Any, None]) -> None:
+    """Let it close, for so long; one that swallows its cancellation is not waited for."""
+    task = asyncio.create_task(closing)
+    _, late = await asyncio.wait((task,), timeout=STEP_S)
+    if late:
+        task.cancel()
+        log.warning("not_closed_in_time what=%s", what)
+    elif (error := task.exception()) is not None:
+        log.error("not_closed what=%s", what, exc_info=error)
+
+
+def _end_at_the_latest(after_s: float, status: int) -> None:
+    """Whatever may hang by then, a thread that cannot be joined included. The store is as safe as at any crash."""
+    timer = threading.Timer(after_s, os._exit, (status,))
+    timer.daemon = True
+    timer.start()
 
 
 def _no_access_log(handler: web.RequestHandler) -> None:

@@ -15,11 +15,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..patience import within
 from .jsonlines import LINE_MAX_BYTES, Answer, Request
 
 Problem = Literal["not_started", "overran", "stuck", "ended", "pausing"]
 
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.5, 30.0
+_END_WAIT_S = 1.0
 _KILL_WAIT_S = 0.2
 
 
@@ -64,7 +66,7 @@ class JsonLinesChild:
                 await self._start()
                 deadline_s = max(deadline_s, self._start_s)
             try:
-                answer = await asyncio.wait_for(self._exchange(method, params), deadline_s)
+                answer = await within(deadline_s, self._exchange(method, params))
             except asyncio.TimeoutError:
                 await self._kill()
                 raise self._failed("overran", f"{method} took more than {deadline_s:g} s") from None
@@ -83,7 +85,7 @@ class JsonLinesChild:
             return
         process.stdin.close()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), 1.0)
+            await within(_END_WAIT_S, process.wait())
             return
         self._process = process
         await self._kill()
@@ -129,7 +131,7 @@ class JsonLinesChild:
         with contextlib.suppress(ProcessLookupError):
             self._send_kill(process)
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), _KILL_WAIT_S)
+            await within(_KILL_WAIT_S, process.wait())
 
     def _send_kill(self, process: asyncio.subprocess.Process) -> None:
         process.kill()

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..patience import within
+
 LINE_MAX_BYTES = 4 * 1024 * 1024
 START_S = 15.0
 _CLOSE_S = 1.0
@@ -35,8 +37,8 @@ class Child:
         async with self._turn:
             process, is_new = await self._running()
             try:
-                return await asyncio.wait_for(
-                    self._exchange(process, method, params), deadline_s + START_S * is_new
+                return await within(
+                    deadline_s + START_S * is_new, self._exchange(process, method, params)
                 )
             except (
                 asyncio.TimeoutError,
@@ -58,7 +60,7 @@ class Child:
         assert self._process.stdin is not None
         self._process.stdin.close()
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._process.wait(), _CLOSE_S)
+            await within(_CLOSE_S, self._process.wait())
         await self._kill()
 
     async def _running(self) -> tuple[asyncio.subprocess.Process, bool]:
@@ -101,4 +103,4 @@ class Child:
             process.kill()
         # One that hangs in the driver cannot be ended; nobody waits for it.
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), _CLOSE_S)
+            await within(_CLOSE_S, process.wait())

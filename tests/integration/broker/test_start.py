@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -224,3 +226,17 @@ def test_without_a_gpu_the_broker_stays_and_says_so(folders, monkeypatch) -> Non
             pytest.raises(BrokerError, match="There is no NVIDIA GPU here"),
         ):
             holder.ask()
+
+
+def test_clients_that_do_not_read_their_answers_do_not_keep_a_broker_from_ending(folders) -> None:
+    many_calls = b"GET /v1/openapi.json HTTP/1.1\r\nHost: broker\r\n\r\n" * 200
+    with running_broker("1xH200") as broker, ExitStack() as clients:
+        for _ in range(20):
+            client = clients.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(str(broker.places.socket))
+            client.setblocking(False)
+            with suppress(BlockingIOError):
+                client.send(many_calls)
+        broker.client.call(routes.HEALTH)
+        assert broker.stop() == 0
+        assert not broker.places.socket.exists()
