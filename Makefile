@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
-INPUTS := pyproject.toml requirements.lock hatch_build.py tools/environment.sh $(wildcard jupyter-config/server-config/*)
+INPUTS := pyproject.toml requirements.lock hatch_build.py tools/environment.sh $(wildcard jupyter-config/server-config/*) \
+	jupyter_gpubroker/labextension/package.json
 USER_STAMP := .venv/.installed-user
 TEST_STAMP := .venv/.installed-test
 
@@ -41,6 +42,10 @@ lint: $(TEST_STAMP) ## check style, types and who imports whom
 .PHONY: docs
 docs: $(TEST_STAMP) ## draw the diagrams of docs/architecture.md anew from the state tables
 	$(BIN)/python docs/diagrams.py
+
+.PHONY: panel
+panel: $(TEST_STAMP) ## build the JupyterLab panel anew from labextension/ (needs Node; the build is committed)
+	tools/panel.sh
 
 .PHONY: lock
 lock: $(TEST_STAMP) ## choose the newest allowed versions of all dependencies anew

@@ -106,12 +106,9 @@ class BrokerHandler(APIHandler):
         return answer
 
     def _query(self, passage: Passage) -> dict[str, str]:
-        query = {name: self.get_query_argument(name) for name in self.request.query_arguments}
-        # Jupyter's own, for whoever fears that a page in use looks idle.
-        query.pop("no_track_activity", None)
-        for name in query.keys() - set(passage.route.queries):
-            raise NoPassage(proxy.problem(422, "bad_query", name=name[:80]))
-        return query
+        """What is the broker's of the arguments; Jupyter's pages add some of their own to all that they ask."""
+        known = self.request.query_arguments.keys() & set(passage.route.queries)
+        return {name: self.get_query_argument(name) for name in known}
 
     def on_connection_close(self) -> None:
         self._is_gone = True

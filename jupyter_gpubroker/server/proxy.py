@@ -134,11 +134,6 @@ _SENTENCES = {
         "The body cannot be read: {why}.",
         "No se puede leer el cuerpo: {why}.",
     ),
-    "bad_query": (
-        "Unprocessable",
-        "There is no query argument '{name}' here.",
-        "Aquí no existe el argumento '{name}'.",
-    ),
     "kernel_not_here": (
         "Not found",
         "This kernel is not one that this Jupyter server lends GPUs to, so none can be asked for it. Restart the kernel.",
