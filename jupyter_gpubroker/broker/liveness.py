@@ -89,11 +89,9 @@ class Liveness:
 def _to_watch(state: State) -> Iterator[tuple[str, Watched]]:
     gone = Reason.of("process_gone")
     for session in state.sessions.values():
-        if session.state is not SessionState.ENDED:
+        if session.state is not SessionState.ENDED and not session.is_gone:
             event = SessionEnded(session.id, gone)
-            # An announced restart ends the process on purpose: its successor or the gap's end decides.
-            if session.state is SessionState.LIVE:
-                yield session.id, Watched(session.pid, session.start_ticks, session.boot_id, event)
+            yield session.id, Watched(session.pid, session.start_ticks, session.boot_id, event)
     for job in state.jobs.values():
         if job.state in _JOB_HAS_PROCESS and job.pid is not None and job.start_ticks is not None:
             runner = state.sessions.get(job.session_id)

@@ -34,6 +34,7 @@ SESSION: Table[SessionState] = {
     (SessionState.LIVE, "restart_announced"): SessionState.RESTARTING,
     (SessionState.LIVE, "ended"): SessionState.ENDED,
     (SessionState.RESTARTING, "succeeded"): SessionState.ENDED,
+    (SessionState.RESTARTING, "not_restarted"): SessionState.LIVE,
     (SessionState.RESTARTING, "gap_overdue"): SessionState.ENDED,
     (SessionState.RESTARTING, "ended"): SessionState.ENDED,
 }
@@ -97,7 +98,7 @@ DEADLINE: Mapping[str, str] = {
     "slot draining": "limits.clear_grace_ms after the holder is gone",
     "slot quarantined": "seen clear, or an admin's word; alarmed meanwhile",
     "session live": "the end of its process (pidfd)",
-    "session restarting": "limits.restart_gap_ms",
+    "session restarting": "limits.restart_gap_ms after it was announced, then after the process ended",
     "request waiting": "its expires_ms, the end of its holder or the absence of its client",
     "lease granted": "limits.ack_ms",
     "lease active": "ends_ms, or the end of its holder",

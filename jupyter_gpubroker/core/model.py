@@ -157,7 +157,7 @@ class Session:
     """One process incarnation that may hold leases; a restart is a new session that names its predecessor.
 
     `pid`, `start_ticks` (field 22 of /proc/PID/stat) and `boot_id` identify the process for good. `predecessor` is the
-    incarnation it replaced, if it did.
+    incarnation it replaced, if it did. `is_gone`: the process of a restarting session has ended, its successor is due.
     """
 
     TABLE: ClassVar[str] = "sessions"
@@ -180,6 +180,7 @@ class Session:
     kernel_offer: Offer = Offer()
     server_offer: Offer = Offer()
     predecessor: SessionId | None = None
+    is_gone: bool = False
 
 
 # --- waiting and holding -------------------------------------------------------------------------------------------------

@@ -86,19 +86,16 @@ def restarting(draft: Draft, event: SessionRestarting) -> None:
         raise Conflict(Reason.of("session_over"))
     reason = Reason.of("restart_announced")
     draft.move(session, "restart_announced", reason)
-    for lease in _leases(draft, session):
-        if lease.state is LeaseState.GRANTED:
-            due_ms = Millis(draft.now + draft.state.limits.restart_gap_ms)
-            draft.put(replace(lease, deadline_ms=due_ms), reason)
+    _acknowledge_later(draft, session, draft.state.limits.restart_gap_ms, reason)
 
 
 def ended(draft: Draft, event: SessionEnded) -> None:
     session = draft.state.sessions.get(event.session_id)
     if session is None:
         raise NotFound(Reason.of("no_such_session"))
-    # The end of the process is a part of every restart.
-    is_expected = session.state is SessionState.RESTARTING and event.reason.code == "process_gone"
-    if session.state is not SessionState.ENDED and not is_expected:
+    if session.state is SessionState.RESTARTING and event.reason.code == "process_gone":
+        _await_successor(draft, session, event.reason)
+    elif session.state is not SessionState.ENDED:
         end_session(draft, session, event.reason)
 
 
@@ -119,12 +116,34 @@ def end_session(draft: Draft, session: Session, cause: Reason, arc: str = "ended
 
 
 def gap_overdue(draft: Draft, session: Session) -> None:
-    """The successor did not come in time."""
-    reason = Reason.of("restart_not_finished", after_ms=draft.state.limits.restart_gap_ms)
-    end_session(draft, session, reason, "gap_overdue")
+    """The successor did not come in time, or the restart was not carried out: who lives keeps what it holds."""
+    limits = draft.state.limits
+    if session.is_gone:
+        reason = Reason.of("restart_not_finished", after_ms=limits.restart_gap_ms)
+        end_session(draft, session, reason, "gap_overdue")
+        return
+    reason = Reason.of("not_restarted", after_ms=limits.restart_gap_ms)
+    draft.move(session, "not_restarted", reason)
+    _acknowledge_later(draft, session, 0, reason)
 
 
 # --- restart ------------------------------------------------------------------------------------------------------------
+
+
+def _await_successor(draft: Draft, session: Session, reason: Reason) -> None:
+    """The end of the process is a part of every restart; its successor's time begins only now."""
+    if session.is_gone:
+        return
+    draft.put(replace(session, is_gone=True, since_ms=draft.now), reason)
+    _acknowledge_later(draft, session, draft.state.limits.restart_gap_ms, reason)
+
+
+def _acknowledge_later(draft: Draft, session: Session, after_ms: int, reason: Reason) -> None:
+    """What was granted waits until there is a process again, and then for its word."""
+    for lease in _leases(draft, session):
+        if lease.state is LeaseState.GRANTED:
+            due_ms = Millis(draft.now + after_ms + draft.state.limits.ack_ms)
+            draft.put(replace(lease, deadline_ms=due_ms), reason)
 
 
 def _succeed(draft: Draft, before: Session, session: Session) -> None:

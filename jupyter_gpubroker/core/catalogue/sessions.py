@@ -18,6 +18,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "El kernel se está reiniciando; su GPU lo espera.",
     ),
     "restarted": ("The kernel was restarted.", "El kernel se reinició."),
+    "not_restarted": (
+        "The restart was not carried out within {after_ms}; the kernel goes on and keeps what it held.",
+        "El reinicio no se llevó a cabo en {after_ms}; el kernel sigue y conserva lo que tenía.",
+    ),
     "restart_not_finished": (
         "The kernel did not come back within {after_ms} of its restart, so what it held was taken back. Ask again.",
         "El kernel no volvió en {after_ms} tras su reinicio, así que se retiró lo que tenía. Pídalo de nuevo.",

@@ -85,12 +85,24 @@ async def test_a_reused_pid_is_not_the_process(process, ended, change) -> None:
     liveness.close()
 
 
-@pytest.mark.parametrize("state", [SessionState.RESTARTING, SessionState.ENDED])
-async def test_an_expected_end_is_not_reported(process, ended, state) -> None:
+async def test_the_end_of_a_restarting_process_is_reported_as_well(process, ended) -> None:
+    liveness = Liveness(ended.put_nowait)
+    liveness.sync(state_with(replace(session_of(process), state=SessionState.RESTARTING)))
+    process.kill()
+    event = await asyncio.wait_for(ended.get(), 5)
+    assert isinstance(event, SessionEnded)
+    liveness.close()
+
+
+@pytest.mark.parametrize(
+    "known",
+    [{"state": SessionState.ENDED}, {"state": SessionState.RESTARTING, "is_gone": True}],
+)
+async def test_an_end_that_is_known_is_not_reported(process, ended, known) -> None:
     liveness = Liveness(ended.put_nowait)
     session = session_of(process)
     liveness.sync(state_with(session))
-    liveness.sync(state_with(replace(session, state=state)))
+    liveness.sync(state_with(replace(session, **known)))
     process.kill()
     process.wait()
     await asyncio.sleep(0.05)

@@ -12,6 +12,7 @@ from jupyter_gpubroker.core.model import (
     LeaseState,
     Reason,
     RequestState,
+    SessionId,
     SessionKind,
     SessionState,
     Verdict,
@@ -122,12 +123,49 @@ def test_a_successor_that_does_not_come_in_time_ends_the_lease() -> None:
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     world.restarts("k")
+    world.ends("k")
     world.wait(world.state.limits.restart_gap_ms)
     world.look()
     lease = world.lease(lease_id)
     assert lease.state is LeaseState.CLEARED
     assert lease.cause is not None
     assert lease.cause.code == "restart_not_finished"
+
+
+def test_a_kernel_that_is_not_restarted_in_time_keeps_its_lease() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.restarts("k")
+    world.wait(world.state.limits.restart_gap_ms)
+    assert world.state.sessions[SessionId("k")].state is SessionState.LIVE
+    assert world.lease(lease_id).state is LeaseState.ACTIVE
+    world.ends("k")
+    world.look()
+    assert world.lease(lease_id).state is LeaseState.CLEARED
+
+
+def test_a_grant_waits_for_a_kernel_that_was_not_restarted() -> None:
+    world = World().devices(whole(0))
+    world.session("k")
+    lease_id = world.asks("k")
+    world.restarts("k")
+    world.wait(world.state.limits.restart_gap_ms)
+    assert world.lease(lease_id).state is LeaseState.GRANTED
+    world.applies(lease_id)
+    assert world.lease(lease_id).state is LeaseState.ACTIVE
+
+
+def test_a_successor_has_its_time_from_the_end_of_the_process() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.restarts("k")
+    gap_ms = world.state.limits.restart_gap_ms
+    world.wait(gap_ms - 1)
+    world.ends("k")
+    world.wait(gap_ms - 1)
+    world.ends("k")  # told again: no more time for that
+    world.session("k2", predecessor="k")
+    assert world.lease(lease_id).session_id == "k2"
 
 
 def test_a_restarted_kernel_takes_part_in_its_own_give_back() -> None:

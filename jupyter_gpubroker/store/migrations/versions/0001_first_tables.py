@@ -194,6 +194,7 @@ def upgrade() -> None:
         sa.Column("kernel_offer", sa.Text(), nullable=False),
         sa.Column("server_offer", sa.Text(), nullable=False),
         sa.Column("predecessor", sa.Text(), nullable=True),
+        sa.Column("is_gone", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
