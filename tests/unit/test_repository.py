@@ -35,6 +35,8 @@ PYTHON_38_LIBRARY = sys.stdlib_module_names - {"graphlib", "tomllib", "zoneinfo"
 
 # Written so that they do not match themselves.
 PROMISES = re.compile(r"\b(TO[D]O|FIX[M]E|X[X]X|HA[C]K|N[o]tImplementedError)\b|mark\.ski[p]\b")
+# Where a distribution's module has another name.
+MODULES = {"nvidia-ml-py": "pynvml"}
 LINKS = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 ADDRESSES = re.compile(r"inde[x][-_]url|fin[d][-_]links|resolve[d]\W+https?:", re.IGNORECASE)
 LOCK_FILES = ("*.lock", "package-lock.json", ".npmrc", ".yarnrc*", "pip.conf", "uv.toml")
@@ -66,6 +68,20 @@ def test_every_module_of_the_package_says_what_it_is_for() -> None:
 
 def test_nothing_is_promised_for_later() -> None:
     assert not matches(PROMISES.search)
+
+
+def test_every_run_time_dependency_is_imported_by_the_package() -> None:
+    listed = re.search(
+        r"^dependencies = \[\n(.*?)^\]", text_of(ROOT / "pyproject.toml"), re.MULTILINE | re.DOTALL
+    )
+    assert listed is not None
+    names = re.findall(r'^  "([\w-]+)', listed[1], re.MULTILINE)
+    imported = {
+        module
+        for path in python_files(PACKAGE)
+        for module in imports_among(everywhere(tree_of(path)))
+    }
+    assert {MODULES.get(name, name.replace("-", "_")) for name in names} <= imported
 
 
 def test_every_link_of_the_documents_leads_to_a_file() -> None:
