@@ -1,11 +1,13 @@
 """Which process a pid is, as /proc tells it. Linux only; reading may block where a process hangs in the kernel.
 
 Pids are used again: (pid, start ticks, boot id) names one process for good. A zombie is nobody here, since it holds no
-device any more. What cannot be read is None. `proc` is another folder than /proc only in tests.
+device any more. None says that there is no such process; that it cannot be known just now, as when no file descriptor is
+left, is no answer but an OSError. `proc` is another folder than /proc only in tests.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,10 +33,10 @@ class Process:
 
 
 def process_of(pid: int, proc: Path = PROC) -> Process | None:
-    """The process that has this pid now."""
+    """The process that has this pid now. Raises OSError when that cannot be known."""
     try:
         text = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     # The name, field 2, is in parentheses and may contain anything, so count from its end.
     fields = text.rpartition(")")[2].split()
@@ -51,14 +53,18 @@ def process_of(pid: int, proc: Path = PROC) -> Process | None:
 
 
 def processes(proc: Path = PROC) -> Iterator[Process]:
-    """All that there are."""
-    pids = [int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit()]
-    found = (process_of(pid, proc) for pid in pids)
-    return (process for process in found if process is not None)
+    """All that there are and may be read."""
+    with os.scandir(proc) as entries:
+        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
+    for pid in pids:
+        with contextlib.suppress(PermissionError):
+            process = process_of(pid, proc)
+            if process is not None:
+                yield process
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot."""
+    """When a process started, in clock ticks since boot. Raises OSError when that cannot be known."""
     process = process_of(pid)
     return None if process is None else process.start_ticks
 
@@ -79,7 +85,7 @@ def uid_of(pid: int, proc: Path = PROC) -> int | None:
     """Whose it is by its folder in /proc: the effective uid, but root's where the process hides itself from its owner."""
     try:
         return (proc / str(pid)).stat().st_uid
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
 
 

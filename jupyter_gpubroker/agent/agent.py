@@ -164,7 +164,9 @@ class Agent:
             )
         except Hanging:
             _log.warning("proc_hanging")
-            return tuple(_without_owners(reading) for reading in readings)
+        except OSError as error:
+            _log.warning("proc_unreadable error=%s", error)
+        return tuple(_without_owners(reading) for reading in readings)
 
     def _look_up(
         self, readings: Sequence[SlotReading], holdings: Holdings

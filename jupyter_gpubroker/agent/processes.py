@@ -1,6 +1,7 @@
 """What /proc says about processes: who they are, whose child, how much they did. Blocking; called in `offload`'s thread.
 
-A process is told by pid and start time, since pids are used again. Anything that cannot be read is None.
+A process is told by pid and start time, since pids are used again. Who is gone or not ours to read is None; what cannot be
+known just now, as when no file descriptor is left, is an OSError.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from ..processes import PROC, Process, process_of, processes
 
+_GONE_OR_HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
 SESSION_MARK = b"GPUBROKER_SESSION="
 JOB_MARK = b"GPUBROKER_JOB="
 _ENVIRON_MAX_BYTES = 4 * 1024 * 1024
@@ -22,7 +24,10 @@ class ProcessTable:
         self._root = root
 
     def process(self, pid: int) -> Process | None:
-        return process_of(pid, self._root)
+        try:
+            return process_of(pid, self._root)
+        except PermissionError:
+            return None
 
     def all(self) -> list[Process]:
         return list(processes(self._root))
@@ -31,7 +36,7 @@ class ProcessTable:
         """The real uid."""
         try:
             status = (self._root / str(pid) / "status").read_text(errors="replace")
-        except OSError:
+        except _GONE_OR_HIDDEN:
             return None
         for line in status.splitlines():
             if line.startswith("Uid:"):
@@ -46,7 +51,7 @@ class ProcessTable:
         try:
             with (self._root / str(pid) / "environ").open("rb") as file:
                 entries = file.read(_ENVIRON_MAX_BYTES).split(b"\0")
-        except OSError:
+        except _GONE_OR_HIDDEN:
             return ()
         return tuple(
             entry.removeprefix(mark).decode(errors="replace")
@@ -59,7 +64,7 @@ class ProcessTable:
         """Bytes read and written through system calls so far; another user's cannot be read."""
         try:
             text = (self._root / str(pid) / "io").read_text()
-        except OSError:
+        except _GONE_OR_HIDDEN:
             return None
         numbers = dict(line.split(": ") for line in text.splitlines())
         return int(numbers.get("rchar", 0)) + int(numbers.get("wchar", 0))
@@ -71,7 +76,7 @@ class ProcessTable:
                 str(entry.readlink()).startswith("/dev/nvidia")
                 for entry in (self._root / str(pid) / "fd").iterdir()
             )
-        except OSError:
+        except _GONE_OR_HIDDEN:
             return False
 
     def is_initial_namespace(self) -> bool:

@@ -2,12 +2,14 @@
 
 The set to watch follows from the state alone (`sync`), so a restarted broker adopts what lives and ends what is gone. A
 pidfd is trusted only once the process behind it has the start ticks on record, so a reused pid is never mistaken. A job's
-runner knows its exit status and is given time to tell; only what it leaves unsaid is reported here.
+runner knows its exit status and is given time to tell; only what it leaves unsaid is reported here. Nobody is taken for gone
+because we could not look: that is tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +19,10 @@ from ..core.model import JobState, Reason, SessionState, State
 from ..processes import boot_id, start_ticks
 
 RUNNER_TELLS_S = 5.0
+RETRY_S = 1.0
 _JOB_HAS_PROCESS = frozenset({JobState.RUNNING, JobState.STOPPING})
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,9 @@ class Liveness:
     def sync(self, state: State) -> None:
         """Watch exactly what `state` needs watched."""
         wanted = dict(_to_watch(state))
-        for key in self._watched.keys() - wanted.keys():
-            self._forget(key)
+        for key, watched in list(self._watched.items()):
+            if wanted.get(key) != watched:
+                self._forget(key)
         for key, watched in wanted.items():
             if key not in self._watched:
                 self._watched[key] = watched
@@ -54,26 +60,28 @@ class Liveness:
             self._forget(key)
 
     def _watch(self, key: str, watched: Watched) -> None:
-        try:
-            pidfd = os.pidfd_open(watched.pid)
-        except ProcessLookupError:
-            self._gone(key)
+        if self._watched.get(key) is not watched:
             return
-        if watched.boot_id != boot_id() or start_ticks(watched.pid) != watched.start_ticks:
-            os.close(pidfd)
-            self._gone(key)
+        try:
+            pidfd = _open(watched)
+        except OSError as error:
+            log.warning("process_unknown pid=%d error=%s", watched.pid, error)
+            asyncio.get_running_loop().call_later(RETRY_S, self._watch, key, watched)
+            return
+        if pidfd is None:
+            self._gone(key, watched)
             return
         self._pidfds[key] = pidfd
-        asyncio.get_running_loop().add_reader(pidfd, self._gone, key)
+        asyncio.get_running_loop().add_reader(pidfd, self._gone, key, watched)
 
-    def _gone(self, key: str) -> None:
+    def _gone(self, key: str, watched: Watched) -> None:
         self._close_pidfd(key)
-        asyncio.get_running_loop().call_later(self._watched[key].grace_s, self._report, key)
+        asyncio.get_running_loop().call_later(watched.grace_s, self._report, key, watched)
 
-    def _report(self, key: str) -> None:
+    def _report(self, key: str, watched: Watched) -> None:
         # Meanwhile its runner may have told, or somebody may have ended it on purpose.
-        if key in self._watched:
-            self._ended(self._watched[key].event)
+        if self._watched.get(key) is watched:
+            self._ended(watched.event)
 
     def _forget(self, key: str) -> None:
         self._close_pidfd(key)
@@ -84,6 +92,23 @@ class Liveness:
         if pidfd is not None:
             asyncio.get_running_loop().remove_reader(pidfd)
             os.close(pidfd)
+
+
+def _open(watched: Watched) -> int | None:
+    """A pidfd of the process, None if it is gone. Raises OSError when that cannot be known."""
+    if watched.boot_id != boot_id():
+        return None
+    try:
+        pidfd = os.pidfd_open(watched.pid)
+    except ProcessLookupError:
+        return None
+    is_it = False
+    try:
+        is_it = start_ticks(watched.pid) == watched.start_ticks
+    finally:
+        if not is_it:
+            os.close(pidfd)
+    return pidfd if is_it else None
 
 
 def _to_watch(state: State) -> Iterator[tuple[str, Watched]]:

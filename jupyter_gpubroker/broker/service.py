@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from tornado import httpserver, web
+from tornado import web
 
 from ..core.check import violations
 from ..core.effects import Effect, InspectSlots
@@ -36,6 +36,7 @@ from .loop import BrokerTime, Loop
 from .options import Unfit
 from .place import Place
 from .policy_file import PolicyRefused, parse_policy
+from .server import Server, raise_open_files_max
 from .settings import Settings
 
 EXIT_DONE = 0
@@ -110,6 +111,7 @@ class Service:
 
     async def run(self) -> int:
         """Serve until not needed; the process' exit status."""
+        raise_open_files_max()
         log.info(
             "broker_started pid=%d incarnation=%s", os.getpid(), self._broker.settings.incarnation
         )
@@ -142,12 +144,12 @@ class Service:
         if signalled.is_set():
             log.info("broker_stopping why=signal")
 
-    def _listen(self) -> httpserver.HTTPServer:
+    def _listen(self) -> Server:
         application = web.Application(
             [(r".*", Handler, {"broker": self._broker, "endpoints": endpoints()})],
             log_function=_no_access_log,
         )
-        server = httpserver.HTTPServer(
+        server = Server(
             application,
             max_header_size=HEADER_BYTES_MAX,
             max_body_size=WIRE_BYTES_MAX,
@@ -158,7 +160,7 @@ class Service:
         server.add_socket(self._place.listen())
         return server
 
-    async def _end(self, working: asyncio.Task[None], server: httpserver.HTTPServer) -> int:
+    async def _end(self, working: asyncio.Task[None], server: Server) -> int:
         """Nothing that hangs keeps the locks: what is not closed in time is left, and the process ends regardless."""
         failure = working.exception() if working.done() else None
         status = _status(failure)

@@ -49,6 +49,13 @@ def test_who_is_gone_has_no_start_and_no_owner(child):
     assert (start_ticks(child.pid), uid_of(child.pid)) == (None, None)
 
 
+def test_what_cannot_be_read_just_now_is_not_gone(tmp_path: Path):
+    (tmp_path / "7" / "stat").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        process_of(7, tmp_path)
+    assert process_of(8, tmp_path) is None
+
+
 def test_a_name_may_look_like_the_fields_that_follow_it(tmp_path: Path):
     folder = tmp_path / "7"
     folder.mkdir()

@@ -7,6 +7,7 @@ The caller is known before a byte of the body is read. Every error, an unknown r
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import re
 import secrets
@@ -224,7 +225,7 @@ class Handler(web.RequestHandler):
         problem = _problem(error, status_code)
         self.set_status(problem.status)
         self.set_header("Content-Type", "application/problem+json")
-        if problem.status == 429:
+        if problem.status in (429, 503):
             self.set_header("Retry-After", "1")
         self.finish(msgspec.json.encode(problem))
 
@@ -236,6 +237,8 @@ class Handler(web.RequestHandler):
 def _problem(error: BaseException | None, status: int) -> Problem:
     if isinstance(error, Refusal | Refused):
         return problem_of(error.status, error.reason)
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return problem_of(503, Reason.of("broker_overloaded"))
     if isinstance(error, web.HTTPError) and error.status_code < 500:
         return problem_of(error.status_code, Reason.of("bad_call"))
     return problem_of(max(status, 500), Reason.of("internal_error"))

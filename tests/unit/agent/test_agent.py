@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -273,3 +274,15 @@ async def test_who_lets_go_while_a_reading_runs_is_not_in_it(setup):
     (during,) = await setup.look()
     (after,) = await setup.look()
     assert (during.leaving, after.leaving) == (frozenset(), {"lease"})
+
+
+async def test_where_proc_cannot_be_read_owners_stay_unknown(setup, monkeypatch):
+    def unreadable(_table: ProcessTable, _pid: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    await setup.look()
+    monkeypatch.setattr(ProcessTable, "process", unreadable)
+    setup.probe.readings["GPU-1"] = SlotReading(
+        "GPU-1", 900, 70, (ProcessReading(os.getpid(), "compute", 400, 70),)
+    )
+    assert await setup.observed() == SlotObservation(SLOT, None, None, MiB(900), None, 70)

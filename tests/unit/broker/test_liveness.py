@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -106,6 +108,51 @@ async def test_an_end_that_is_known_is_not_reported(process, ended, known) -> No
     process.kill()
     process.wait()
     await asyncio.sleep(0.05)
+    assert ended.empty()
+    liveness.close()
+
+
+async def test_who_cannot_be_looked_at_is_not_gone_and_looked_at_again(
+    process, ended, monkeypatch
+) -> None:
+    monkeypatch.setattr(liveness_module, "RETRY_S", 0.01)
+    is_tried_again = asyncio.Event()
+    failures = iter([errno.EMFILE, errno.EMFILE])
+    opens = os.pidfd_open
+
+    def pidfd_open(pid: int) -> int:
+        for number in failures:
+            raise OSError(number, os.strerror(number))
+        is_tried_again.set()
+        return opens(pid)
+
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open)
+    liveness = Liveness(ended.put_nowait)
+    liveness.sync(state_with(session_of(process)))
+    await asyncio.wait_for(is_tried_again.wait(), 5)
+    assert ended.empty()
+    process.kill()
+    assert isinstance(await asyncio.wait_for(ended.get(), 5), SessionEnded)
+    liveness.close()
+
+
+async def test_a_process_whose_start_cannot_be_read_is_not_gone(
+    process, ended, monkeypatch
+) -> None:
+    monkeypatch.setattr(liveness_module, "RETRY_S", 0.01)
+    session, is_read = session_of(process), asyncio.Event()
+    failures = iter([errno.EMFILE])
+
+    def ticks_of(pid: int) -> int | None:
+        for number in failures:
+            raise OSError(number, os.strerror(number))
+        is_read.set()
+        return start_ticks(pid)
+
+    monkeypatch.setattr(liveness_module, "start_ticks", ticks_of)
+    liveness = Liveness(ended.put_nowait)
+    liveness.sync(state_with(session))
+    await asyncio.wait_for(is_read.wait(), 5)
     assert ended.empty()
     liveness.close()
 
