@@ -20,6 +20,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from websocket import WebSocketTimeoutException
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.integration.server.jupyter import JupyterServer, Kernel, running_server
@@ -45,12 +47,19 @@ def start_ms(server: JupyterServer) -> float:
 def measure(
     ours: JupyterServer, plain: JupyterServer, pairs: int, lot: random.Random
 ) -> list[tuple[float, float]]:
-    """Milliseconds with us and without, pair by pair. The first pair warms the caches and is left out."""
-    taken = []
-    for _ in range(pairs + 1):
+    """Milliseconds with us and without, pair by pair. The first pair warms the caches and is left out.
+
+    On a loaded machine a starting ipykernel may lose its first request, with us or without: that pair is drawn again.
+    """
+    taken: list[tuple[float, float]] = []
+    while len(taken) < pairs + 1:
         servers = [ours, plain]
         lot.shuffle(servers)
-        found = {server.url: start_ms(server) for server in servers}
+        try:
+            found = {server.url: start_ms(server) for server in servers}
+        except WebSocketTimeoutException:
+            print("a kernel lost its first request; the pair is drawn again", file=sys.stderr)
+            continue
         taken.append((found[ours.url], found[plain.url]))
     return taken[1:]
 
