@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from ..core.decide import effects_of, next_deadline, step
 from ..core.decision import Decision, apply
 from ..core.effects import Effect
-from ..core.events import Event, Ticked
+from ..core.events import Event, SessionReported, SlotsObserved, Ticked
 from ..core.model import Millis, Reason, State
 from ..errors import Refused, TooMany
 from ..store.records import AuditRow, ClockMark, Committed
@@ -28,6 +28,7 @@ BATCH_MAX = 256
 QUEUE_MAX = 10_000
 TICK_S_MIN = 0.02
 TICK_S_MAX = 3_600.0
+_TOLD_AGAIN = (SessionReported, SlotsObserved, Ticked)
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class Loop:
         self.time = time
         self._store = store
         self._run_effects = run_effects
-        self._sent: asyncio.Queue[_Sent] = asyncio.Queue(QUEUE_MAX)
+        self._sent: asyncio.Queue[_Sent] = asyncio.Queue()
         self._next_change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._subscribers: list[Callable[[State], None]] = []
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
@@ -95,15 +96,19 @@ class Loop:
         subscriber(self.state)
 
     def send(self, event: Event, cause_id: str = "") -> None:
-        """Something happened that nobody waits to hear about."""
-        if self._sent.full():
+        """Something happened that nobody waits to hear about. Lost under load is only what is told again by itself."""
+        if self._is_overloaded and isinstance(event, _TOLD_AGAIN):
             log.error("event_dropped event=%s", type(event).__name__)
         else:
             self._sent.put_nowait(_Sent(event, cause_id, None))
 
+    @property
+    def _is_overloaded(self) -> bool:
+        return self._sent.qsize() >= QUEUE_MAX
+
     async def submit(self, event: Event, cause_id: str = "") -> State:
         """The state after the event is committed. Raises Refused when it cannot be, and TooMany when overloaded."""
-        if self._sent.full():
+        if self._is_overloaded:
             raise TooMany(Reason.of("broker_overloaded"))
         answered: asyncio.Future[State] = asyncio.get_running_loop().create_future()
         self._sent.put_nowait(_Sent(event, cause_id, answered))

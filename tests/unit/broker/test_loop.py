@@ -17,10 +17,12 @@ from jupyter_gpubroker.core.events import (
     InventoryReported,
     PolicyApplied,
     RequestMade,
+    SessionEnded,
     SessionOpened,
     SlotObservation,
     SlotSeen,
     SlotsObserved,
+    Ticked,
 )
 from jupyter_gpubroker.core.model import (
     Gpu,
@@ -28,11 +30,13 @@ from jupyter_gpubroker.core.model import (
     MiB,
     NodeId,
     Owner,
+    Reason,
     RequestId,
     RequestState,
     Session,
     SessionId,
     SessionKind,
+    SessionState,
     SlotId,
     SlotKind,
     SlotSpec,
@@ -255,9 +259,21 @@ async def test_too_much_at_once_is_refused_not_queued(monkeypatch, caplog) -> No
     loop.send(opened("s"))
     with pytest.raises(TooMany):
         await loop.submit(opened("t"))
-    loop.send(opened("u"))
-    assert "event_dropped event=SessionOpened" in caplog.text
+    loop.send(CLEAR)
+    assert "event_dropped event=SlotsObserved" in caplog.text
     await loop.close()
+
+
+async def test_the_end_of_a_process_is_never_dropped(monkeypatch) -> None:
+    from jupyter_gpubroker.broker import loop as loop_module
+
+    monkeypatch.setattr(loop_module, "QUEUE_MAX", 1)
+    async with running(Notebook()) as loop:
+        await loop.submit(opened("s"))
+        loop.send(Ticked())
+        loop.send(SessionEnded(SessionId("s"), Reason.of("process_gone")))
+        await asyncio.wait((loop.next_change(),), timeout=5)
+        assert loop.state.sessions[SessionId("s")].state is SessionState.ENDED
 
 
 async def test_time_does_not_pass_while_the_machine_or_the_broker_sleeps() -> None:
