@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpubroker import board
+from gpubroker import board, cuda_state
 from gpubroker.errors import Unavailable
 from gpubroker.link import Link
 from gpubroker.parkers import ParkFailed
@@ -313,3 +313,20 @@ def test_markup_of_others_is_only_text() -> None:
         board._publish("<img src=x onerror=alert(1)>", "id", update=False)
     assert "<img" not in published[0]["text/html"]
     assert published[0]["text/plain"] == "<img src=x onerror=alert(1)>"
+
+
+def test_code_that_is_faster_than_an_empty_give_back_keeps_its_gpu(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.look(lease())
+    states = [False, False, True]  # at the offer, at the order, and once the devices are hidden
+
+    def look() -> cuda_state.CudaState:
+        return cuda_state.CudaState(cuda_state.UNTOUCHED, has_context=states.pop(0))
+
+    monkeypatch.setattr(cuda_state, "look", look)
+    monkeypatch.setattr(process.holder, "offer", lambda _lease: look())
+    process.look(lease(state="draining", order=order("empty")))
+    answer = answers(process.double)[-1]
+    assert (answer["ok"], answer["reason"]["code"]) == (False, "context_alive")
+    assert process.devices.lent == ("GPU-1",)
