@@ -9,6 +9,7 @@ answer is down, and no other is started beside it.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import select
@@ -26,6 +27,7 @@ from .places import Places
 
 START_S = 15.0
 _POLL_S = 0.05
+_FREE_BYTES_MIN = 64 * 1024
 _NAMES = "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH GPUBROKER_SIMULATE GPUBROKER_POLICY"
 _PASSED = frozenset(_NAMES.split())
 _PASSED_PREFIXES = ("LC_", "XDG_")
@@ -145,4 +147,9 @@ def _last_line(log: Path, since: int) -> str:
     with log.open("rb") as file:
         file.seek(max(since, log.stat().st_size - 4_096))
         lines = file.read().decode(errors="replace").strip().splitlines()
-    return lines[-1][:500] if lines else f"it said nothing. Its log is {log}."
+    if lines:
+        return lines[-1][:500]
+    disk = os.statvfs(log.parent)
+    if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:  # what it said could not be written either
+        return f"{os.strerror(errno.ENOSPC)}: {log.parent}. Free some space there and try again."
+    return f"it said nothing. Its log is {log}."

@@ -1,0 +1,35 @@
+"""Why a broker could not start is told even where it could not be written down."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jupyter_gpubroker.client import BrokerDown, Places, ensure_broker
+
+
+@pytest.fixture
+def mute(folders, tmp_path: Path, monkeypatch) -> None:
+    """In the broker's place: a program that ends without a word."""
+    program = tmp_path / "mute"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+
+@pytest.mark.usefixtures("mute")
+def test_a_full_disk_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0, f_frsize=4096))
+    with pytest.raises(BrokerDown, match=r"could not start: No space left on device: .*Free some"):
+        ensure_broker()
+
+
+@pytest.mark.usefixtures("mute")
+def test_who_says_nothing_with_room_to_say_it_has_a_log() -> None:
+    with pytest.raises(BrokerDown, match="it said nothing") as down:
+        ensure_broker()
+    assert str(Places.find().log) in str(down.value)
