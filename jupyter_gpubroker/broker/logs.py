@@ -26,7 +26,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = "".join(
-            character if character.isprintable() else character.encode("unicode_escape").decode()
+            character if character.isprintable() else ascii(character)[1:-1]
             for character in super().format(record)
         )
         return line if len(line) <= LINE_CHARACTERS_MAX else line[: LINE_CHARACTERS_MAX - 1] + "…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 
 from jupyter_gpubroker.broker.logs import LINE_CHARACTERS_MAX, LineFormatter, log_to
@@ -17,6 +18,16 @@ def line(message: str, *arguments: object, **fields: object) -> str:
 def test_what_cannot_be_printed_is_escaped() -> None:
     told = line("opened name=%s", "a\nb\x1b[31m\u202e\u2028ñ")
     assert told.endswith("INFO x opened name=a\\nb\\x1b[31m\\u202e\\u2028ñ")
+
+
+def test_no_codec_is_loaded_for_it_when_no_file_can_be_opened() -> None:
+    program = (
+        "import logging, sys\n"
+        "from jupyter_gpubroker.broker.logs import LineFormatter\n"
+        "LineFormatter().format(logging.LogRecord('x', logging.INFO, 'p', 1, 'a\\n', (), None))\n"
+        "assert 'encodings.unicode_escape' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 
 
 def test_a_traceback_stays_in_its_line() -> None:
