@@ -10,7 +10,7 @@ from ...wire import routes
 from ...wire.bodies import JobBody, JobEndedBody, JobStartedBody
 from ...wire.views import JobsView, JobView, WhyView
 from .call import Actions, Answer, Call, Reads
-from .values import spec_of
+from .values import name_of, spec_of
 
 
 def get_job(call: Call) -> Answer:
@@ -47,7 +47,7 @@ async def put_job(call: Call) -> JobView:
             call.caller.owner,
             JobId(call.thing_id),
             SessionId(body.session_id),
-            body.name,
+            name_of(body.name),
             spec_of(body.spec),
             body.queue,
             body.time_limit_ms,

@@ -26,7 +26,7 @@ from ...wire import routes
 from ...wire.bodies import OfferBody, ReportsBody, SessionBody
 from ...wire.views import ReportedView, SessionsView, SessionView
 from .call import Actions, Answer, Call, Reads
-from .values import reason_of
+from .values import name_of, reason_of
 
 
 def get_session(call: Call) -> Answer:
@@ -58,7 +58,7 @@ async def put_session(call: Call) -> SessionView:
         owner=call.caller.owner,
         uid=call.caller.uid,
         kind=SessionKind(body.kind),
-        name=body.name,
+        name=name_of(body.name),
         pid=body.pid,
         start_ticks=_start_ticks(call, body),
         boot_id=boot_id(),

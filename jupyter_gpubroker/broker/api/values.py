@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from ...core.model import MiB, Reason, SlotSpec
 from ...wire.bodies import ReasonBody, SpecBody
+
+# Controls and what turns the direction of writing: they would change how the text around a name reads.
+_UNFIT_IN_NAMES = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]")
+
+
+def name_of(text: str) -> str:
+    """A name in one line that shows as it is. A notebook may be called anything, so nothing is refused for its name."""
+    return _UNFIT_IN_NAMES.sub("\ufffd", text)
 
 
 def spec_of(body: SpecBody) -> SlotSpec:

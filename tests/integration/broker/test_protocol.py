@@ -152,10 +152,9 @@ def test_web_pages_are_refused(http: httpx.Client, name: str) -> None:
     assert (response.status_code, problem_of(response).code) == (403, "no_browsers")
 
 
-def test_markup_and_newlines_in_names_come_back_as_they_went(broker: RunningBroker) -> None:
-    name = "<script>\"'\n\x1b[31m\u202e.ipynb"
-    with Holder(broker, name=name) as holder:
-        assert holder.view.name == name
+def test_markup_in_names_comes_back_as_it_went_and_controls_replaced(broker: RunningBroker) -> None:
+    with Holder(broker, name="<script>\"'\n\x1b[31m\u202e\0.ipynb") as holder:
+        assert holder.view.name == "<script>\"'\ufffd\ufffd[31m\ufffd\ufffd.ipynb"
     assert "\x1b" not in broker.places.log.read_text()
 
 
