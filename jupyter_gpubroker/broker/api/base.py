@@ -84,6 +84,7 @@ class Handler(web.RequestHandler):
         self._received = bytearray()
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_counted = False
+        self._is_read = False
         self._call_id = secrets.token_hex(8)
 
     # --- before the body ---------------------------------------------------------------------------------------------
@@ -130,6 +131,7 @@ class Handler(web.RequestHandler):
     put = post = delete = patch = head = options = get
 
     async def _serve(self) -> None:
+        self._is_read = True
         call = self._parse()
         read = self._endpoints.reads.get(self._route)
         if read is not None:
@@ -225,6 +227,8 @@ class Handler(web.RequestHandler):
         problem = _problem(error, status_code)
         self.set_status(problem.status)
         self.set_header("Content-Type", "application/problem+json")
+        if not self._is_read:  # what follows on this connection may be the rest of the body
+            self.set_header("Connection", "close")
         if problem.status in (429, 503):
             self.set_header("Retry-After", "1")
         self.finish(msgspec.json.encode(problem))

@@ -152,6 +152,18 @@ def test_web_pages_are_refused(http: httpx.Client, name: str) -> None:
     assert (response.status_code, problem_of(response).code) == (403, "no_browsers")
 
 
+def test_a_refusal_before_the_body_is_read_says_that_the_connection_ends(
+    http: httpx.Client,
+) -> None:
+    early = http.put("/v1/nothing", content=b"{}")
+    late = http.put(
+        f"/v1/sessions/{new_id()}", content=b"{", headers={"Content-Type": "application/json"}
+    )
+    assert early.headers["Connection"] == "close"
+    assert problem_of(late).code == "bad_body"
+    assert late.headers.get("Connection") != "close"
+
+
 def test_markup_in_names_comes_back_as_it_went_and_controls_replaced(broker: RunningBroker) -> None:
     with Holder(broker, name="<script>\"'\n\x1b[31m\u202e\0.ipynb") as holder:
         assert holder.view.name == "<script>\"'\ufffd\ufffd[31m\ufffd\ufffd.ipynb"
