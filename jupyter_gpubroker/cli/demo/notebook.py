@@ -127,7 +127,14 @@ class Cell:
             raise Failed(f"a cell failed: {self.text.strip()[-500:]}")
         return self.text
 
+    async def interrupted(self) -> None:
+        """Wait for its end by an interrupt. Raises Failed when it ended otherwise."""
+        await self._ended.wait()
+        if "KeyboardInterrupt" not in self.text:
+            raise Failed(f"a cell ended before it was interrupted: {self.text.strip()[-500:]}")
+
     def saw(self, what: str) -> None:
+        """A sign of its end; it has ended when both were seen."""
         self._left.discard(what)
         if not self._left:
             self._ended.set()
@@ -174,6 +181,10 @@ class Notebook:
         assert self._asked is not None, "nothing was asked"
         asked, self._asked = self._asked, None
         self._send("stdin", "input_reply", {"value": text}, asked["header"])
+
+    async def interrupt(self) -> None:
+        """Press the stop button."""
+        await self._server.request("POST", f"/api/kernels/{self.kernel_id}/interrupt", {})
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until something is so, looked at after each message."""

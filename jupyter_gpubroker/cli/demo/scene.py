@@ -38,6 +38,7 @@ class Scene:
         self._lease_id = ""
         self._slot = ""
         self._job_id = ""
+        self._work: Cell | None = None
         self._stopped_cell: Cell | None = None
 
     @property
@@ -73,20 +74,16 @@ class Scene:
         return self._evidence("asked with %gpu request")
 
     async def gpu_work_seen_active(self) -> Evidence:
-        """A cell uses the GPU."""
-        cell = self.notebook.run(self.story.work)
-        at_work = asyncio.create_task(
-            self._witness.lease(self._lease_id, lambda lease: lease.verdict == "active")
+        """A cell uses the GPU, and goes on doing so."""
+        self._work = self.notebook.run(self.story.work)
+        lease = await self._witness.lease(
+            self._lease_id,
+            lambda lease: lease.verdict == "active" and lease.memory_used_mib is not None,
         )
-        await asyncio.wait(
-            {at_work, asyncio.create_task(cell.ended())}, return_when=asyncio.FIRST_EXCEPTION
-        )
-        await cell.ended()
-        lease = await at_work
-        return self._evidence(f"verdict {lease.verdict}, {lease.memory_used_mib or 0} MiB in use")
+        return self._evidence(f"verdict {lease.verdict}, {lease.memory_used_mib} MiB in use")
 
     async def batch_job_queued(self) -> Evidence:
-        """Somebody submits a batch job that wants the same GPU."""
+        """Somebody submits a batch job that wants the same GPU. It has to wait: nobody takes a GPU that is at work."""
         job = await self._submit()
         self._job_id = job["id"]
         seen = await self._witness.job(self._job_id, lambda job: job.state == "queued")
@@ -95,7 +92,10 @@ class Scene:
         )
 
     async def stopped_at_breakpoint(self) -> Evidence:
-        """The next cell stops at a breakpoint, and the person goes for lunch."""
+        """The person stops the work, looks into it at a breakpoint, and goes for lunch."""
+        assert self._work is not None
+        await self.notebook.interrupt()
+        await self._work.interrupted()
         self._stopped_cell = self.notebook.run(STOP)
         await self.notebook.prompted()
         session = await self._witness.session(

@@ -19,22 +19,27 @@ fingerprint()
 
 IN_A_CHILD = """
 import subprocess, sys
-train = "from gpubroker import simulated; simulated.burn(1.5, memory_mib=8_000)"
+train = "from gpubroker import simulated; simulated.burn({seconds}, memory_mib=8_000)"
 subprocess.run([sys.executable, "-c", train], check=True)
 """
 
+# The worker has a session of its own, so that what interrupts the cell leaves it alive.
 IN_A_WORKER = """
 import subprocess, sys
 serve = '''
-import sys
+import select, sys
 from gpubroker import simulated
 model = simulated.allocate(8_000)
-simulated.burn(1.5)
-print("serving", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    simulated.burn(0.2)
 sys.stdin.read()
 '''
-worker = subprocess.Popen([sys.executable, "-c", serve], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-worker.stdout.readline()
+worker = subprocess.Popen([sys.executable, "-c", serve], stdin=subprocess.PIPE, start_new_session=True)
+try:
+    worker.wait()
+finally:
+    worker.stdin.write(b"rest")
+    worker.stdin.flush()
 """
 
 IN_THE_KERNEL = """
@@ -43,7 +48,7 @@ from gpubroker import simulated
 {first}
 weights = simulated.allocate(8_000)
 weights.write(b"what was learned so far")
-simulated.burn(1.5)
+simulated.burn(600)
 """
 
 CANNOT_BE_MOVED = """
@@ -78,7 +83,7 @@ if weights.read() == b"what was learned so far":
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`model` is the GPU it is played on, and `work` the cell that uses it for some seconds.
+    """`model` is the GPU it is played on, and `work` the cell that uses it until it is interrupted.
 
     With the GPU back, `look_again` prints `says` if all is as it was.
     """
@@ -95,8 +100,8 @@ EMPTY = Story(
     "empty",
     "H200",
     "The GPU work ran in a child process that has ended: nothing is left on the GPU.",
-    IN_A_CHILD,
-    IN_A_CHILD + "print('it works as before')",
+    IN_A_CHILD.format(seconds=600),
+    IN_A_CHILD.format(seconds=0.2) + "print('it works as before')",
     "it works as before",
 )
 PARKED = Story(
