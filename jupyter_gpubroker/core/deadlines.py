@@ -109,7 +109,7 @@ def _lease_due(draft: Draft, before: Lease) -> None:
         leases.not_acknowledged(draft, lease)
     elif lease.state is LeaseState.DRAINING:
         if lease.order is not None:
-            giveback.failed(draft, lease, Reason.of("order_overdue", kind=lease.order.kind.value))
+            giveback.order_overdue(draft, lease)
         else:
             giveback.overdue(draft, lease)
     elif lease.order is not None and lease.order.due_ms <= draft.now:

@@ -1,11 +1,15 @@
 """How a lease's slots come free: which kinds would work now, and the way from an order to a clear slot.
 
     active --order--> holder's side acts --answer--> agent looks --clear--> free
-                         |  no, or too late             |  not clear in time
+                         |  no                          |  not clear in time
                          +--> next kind, else active <--+
 
 The mildest kind that works is taken first. A holder that is gone needs no order, only the look. Nothing is destroyed without
 consent: `restarted` is possible only where it was offered, and where no kind works the holder keeps its slots.
+
+Two sides never act on a process at once. An order that runs out says nothing about what its executor does meanwhile: a kernel
+may still be about `empty` or `parked`. So none of another kind follows these; the lease goes straight back to active, and the
+kernel undoes what it finds to have been too late. The next kind follows only an answer, or an overdue order of the server's.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from .place import is_lost
 
 KINDS = tuple(kind for kind in GiveBackKind if kind is not GiveBackKind.KEPT)
 LEAVES_RESIDUE = frozenset({GiveBackKind.PARKED, GiveBackKind.CHECKPOINTED})
+BY_KERNEL = frozenset({GiveBackKind.EMPTY, GiveBackKind.PARKED})
 
 
 def kinds_now(state: State, lease: Lease, now: Millis) -> tuple[GiveBackKind, ...]:
@@ -119,6 +124,17 @@ def failed(draft: Draft, lease: Lease, why: Reason) -> None:
         draft.put(replace(lease, order=command, deadline_ms=command.due_ms, **fields), why)
     else:
         _restore(draft, lease, why)
+
+
+def order_overdue(draft: Draft, lease: Lease) -> None:
+    """An order was not answered in time."""
+    assert lease.order is not None
+    kind = lease.order.kind
+    why = Reason.of("order_overdue", kind=kind.value)
+    if kind in BY_KERNEL:
+        _restore(draft, lease, why)
+    else:
+        failed(draft, lease, why)
 
 
 def stay(draft: Draft, lease: Lease, cause: Reason) -> None:

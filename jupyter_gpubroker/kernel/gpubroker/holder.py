@@ -23,7 +23,6 @@ from .session import LIVE, Session
 WAIT_S = 30
 NOTICE_WAIT_S = 5  # while a countdown is on the screen
 RELEASED = "released"  # the reason of a lease that its own user gives back
-GIVEN_BACK = ("draining", "parked", "cleared")
 RETURNED = ("granted", "active")
 
 Key = Tuple[str, int]
@@ -56,7 +55,7 @@ class Holder:
         self._applied: Optional[str] = None
         self._handed_back = ""
         self._saved: Optional[Key] = None
-        self._answered: Optional[Tuple[Key, Dict[str, Any]]] = None
+        self._answered: Optional[Tuple[Key, Optional[Dict[str, Any]]]] = None
         self._offered: Optional[Dict[str, Any]] = None
 
     # --- both threads ------------------------------------------------------------------------------
@@ -152,9 +151,12 @@ class Holder:
         if self._answered is None or self._answered[0] != key:
             self._answered = (key, self._give_back.carry_out(lease))
         answer = self._answered[1]
+        if answer is None:
+            return
         after = self._session.broker.answer(lease["id"], answer)
-        if answer["ok"] and after["state"] not in (RETURNED if order["resume"] else GIVEN_BACK):
-            # The order had run out: the broker has gone on without this answer.
+        if answer["ok"] and not _is_taken(order, after):
+            # The order had run out: the broker has gone on without this answer, and hears no more of it.
+            self._answered = (key, None)
             self._give_back.undo(lease)
         elif answer["ok"] and not order["resume"]:
             self._gave_back(lease, order["kind"])
@@ -187,3 +189,10 @@ class Holder:
             if body != self._offered:
                 self._session.broker.offer(self._session.id, body)
                 self._offered = body
+
+
+def _is_taken(order: View, after: View) -> bool:
+    """Whether the lease that answered a success shows that this very order is done. What another order is about is not."""
+    if order["resume"]:
+        return after["state"] in RETURNED
+    return after["order"] is None and after["gave_back"] == order["kind"]

@@ -112,7 +112,28 @@ def test_a_refusal_of_either_side_outweighs_an_offer_of_the_other() -> None:
     assert refused.value.reason.code == "cell_running"
 
 
-def test_an_order_that_fails_or_is_late_is_followed_by_the_next_kind_and_then_by_none() -> None:
+@pytest.mark.parametrize("kind", [EMPTY, PARKED])
+def test_nobody_else_acts_while_the_kernel_may_still_be_about_a_late_order(
+    kind: GiveBackKind,
+) -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k") if kind is EMPTY else working(world, PARKED)
+    world.offers("k", kind, RESTARTED)
+    world.offers("k", CHECKPOINTED, by_server=True)
+    world.releases(lease_id, kind)
+    number = world.lease(lease_id).orders
+    world.wait(world.state.limits.give_back_ms)
+    lease = world.lease(lease_id)
+    assert (lease.state, lease.order, lease.gave_back) == (LeaseState.ACTIVE, None, None)
+    assert lease.cause == Reason.of("order_overdue", kind=kind.value)
+    assert world.slot("GPU-0").state is SlotState.LEASED
+    world.do(OrderAnswered(lease.owner, lease.id, number, ok=True))
+    assert world.lease(lease_id) == lease
+
+
+def test_an_order_that_fails_or_is_late_at_the_server_is_followed_by_the_next_kind_and_then_by_none() -> (
+    None
+):
     world = World().devices(whole(0))
     lease_id = working(world, PARKED, RESTARTED)
     world.offers("k", CHECKPOINTED, by_server=True)

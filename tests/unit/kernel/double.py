@@ -85,6 +85,16 @@ def request(request_id: str, **changes: Any) -> View:
     return {**made, **changes}
 
 
+def answered(lease: View, answer: View) -> View:
+    """What the broker makes of an answer: only that to the order which is there is taken."""
+    order = lease["order"]
+    if order is None or order["number"] != answer["number"] or not answer["ok"]:
+        return lease
+    if order["resume"]:
+        return {**lease, "state": "active", "order": None, "gave_back": None}
+    return {**lease, "state": "draining", "order": None, "gave_back": order["kind"]}
+
+
 def reason(code: str, sentence: str = "So it is.") -> View:
     return {"code": code, "values": {}, "sentence": sentence, "sentence_es": "Así es."}
 
@@ -160,6 +170,8 @@ class DoubleBroker:
         if verb == "unpark":
             self.requests[body["request_id"]] = self.on_request(body["request_id"])
             return 200, self.requests[body["request_id"]]
+        if verb == "answer":
+            return 200, answered(found[0], body)
         return 200, found[0]
 
     def _session(self, method: str) -> tuple[int, View]:

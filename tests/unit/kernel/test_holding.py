@@ -210,6 +210,33 @@ def test_an_order_that_ran_out_is_undone(process: Process, monkeypatch: pytest.M
     process.holder.look()
     assert process.parking.log == ["park", "unpark"]
     assert process.away() is None
+    # An old view shows the order once more.
+    process.holder.look()
+    assert process.parking.log == ["park", "unpark"]
+    assert len(answers(process.double)) == 1
+
+
+@pytest.mark.parametrize(
+    "went_on",
+    [
+        {"state": "draining", "order": order("checkpointed", 2)},
+        {"state": "draining", "gave_back": "checkpointed"},
+        {"state": "parked", "gave_back": "checkpointed"},
+        {"state": "draining", "order": order("parked", 2)},
+    ],
+)
+def test_an_answer_that_the_broker_did_not_take_is_undone_whatever_else_goes_on(
+    process: Process, monkeypatch: pytest.MonkeyPatch, went_on: dict[str, Any]
+) -> None:
+    process.has_context(monkeypatch)
+    process.double.leases = [lease(**went_on)]
+    process.session.saw(
+        {"leases": [lease(state="draining", order=order("parked"))], "requests": []}
+    )
+    process.holder.look()
+    assert process.parking.log == ["park", "unpark"]
+    assert process.away() is None
+    assert not any("went to somebody" in line for line in process.notices.take_lines())
 
 
 def test_a_failed_return_keeps_the_memory_parked(
