@@ -1,13 +1,14 @@
 """Who is on a slot, judged from one look at it.
 
 A slot is clear when nobody is on it but parked holders with the residue that is noted for them, and no more memory is in use
-than on the empty slot. Where processes cannot be told (another pid namespace), memory alone decides, and the reason says so.
+than on the empty slot. A residue is the quiet context of the holder's own process: a child of it on the slot, or one that
+computes, is in the way as any other. Where processes cannot be told (another pid namespace), memory alone decides, and the reason says so.
 What cannot be known is None: neither clear nor taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from .events import ProcessOnSlot, ProcessOwner, SlotObservation
@@ -28,11 +29,11 @@ def look_at(state: State, slot: Slot, seen: SlotObservation, leaving: Lease | No
     residues = (
         tuple(residues_on(state, slot)) if seen.processes or _is_used(state, slot, seen) else ()
     )
-    explained = {lease.session_id for lease in residues}
     allowed_mib = floor_mib(state, slot) + sum(lease.residue_mib for lease in residues)
     if leaving is not None:
-        explained.add(leaving.session_id)
+        residues += (leaving,)
         allowed_mib += state.limits.residue_mib_max
+    explained = {state.sessions[lease.session_id].pid for lease in residues}
     return _judge(seen, explained, allowed_mib)
 
 
@@ -90,12 +91,15 @@ def _is_used(state: State, slot: Slot, seen: SlotObservation) -> bool:
     return seen.memory_used_mib is not None and seen.memory_used_mib > floor_mib(state, slot)
 
 
-def _judge(seen: SlotObservation, explained: Container[object], allowed_mib: int) -> Look:
+def _judge(seen: SlotObservation, explained: Set[int], allowed_mib: int) -> Look:
+    """`explained` are the processes that may have a quiet context there."""
     for process in seen.processes or ():
-        if process.owned_by is not ProcessOwner.UNMAPPED and process.holder_id not in explained:
+        if process.owned_by is not ProcessOwner.UNMAPPED and process.pid not in explained:
             return Look(
                 False, Reason.of("process_on_slot", pid=process.pid, whose=process.owned_by.value)
             )
+    if explained and seen.busy:
+        return Look(False, Reason.of("parked_computes"))
     used = seen.memory_used_mib
     if used is not None and used > allowed_mib:
         return Look(False, Reason.of("memory_in_use", memory_mib=used, floor_mib=allowed_mib))

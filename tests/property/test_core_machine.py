@@ -93,7 +93,8 @@ class Broker(CheckedBroker):
         lease = self.a_lease(pick, LeaseState.ACTIVE, LeaseState.DRAINING, LeaseState.GRANTED)
         if lease is not None:
             owner = ProcessOwner.SESSION if lease.job_id is None else ProcessOwner.JOB
-            process = ProcessOnSlot(7, owner, lease.job_id or lease.session_id, 1000, MiB(memory))
+            pid = self.state.sessions[lease.session_id].pid
+            process = ProcessOnSlot(pid, owner, lease.job_id or lease.session_id, 1000, MiB(memory))
             self.on_slot.update({hold.slot_id: (process,) for hold in lease.holds})
 
     @rule(
@@ -281,7 +282,8 @@ class Broker(CheckedBroker):
             lease = self.state.leases.get(LeaseId(request_id))
             if lease is not None:
                 self.do(LeaseAcknowledged(owner, lease.id))
-                process = ProcessOnSlot(7, ProcessOwner.SESSION, session_id, 1000, MiB(400))
+                pid = self.state.sessions[session_id].pid
+                process = ProcessOnSlot(pid, ProcessOwner.SESSION, session_id, 1000, MiB(400))
                 for hold in lease.holds if works else ():
                     self.on_slot[hold.slot_id] = (process,)
         self.look()
@@ -349,8 +351,9 @@ class Broker(CheckedBroker):
         for lease in list(self.state.leases.values()):
             if lease.order is not None:
                 for hold in lease.holds:
+                    pid = self.state.sessions[lease.session_id].pid
                     process = ProcessOnSlot(
-                        7, ProcessOwner.SESSION, lease.session_id, 1000, MiB(300)
+                        pid, ProcessOwner.SESSION, lease.session_id, 1000, MiB(300)
                     )
                     self.on_slot[hold.slot_id] = (process,) if parks else ()
                 self.do(OrderAnswered(lease.owner, lease.id, lease.order.number, True, MiB(300)))

@@ -177,10 +177,13 @@ class World:
         *,
         busy: bool | None = True,
         memory_mib: int = CONTEXT_MIB,
+        pid: int | None = None,
     ) -> None:
+        """`pid` None: the holder's own process, else one of its tree."""
         is_job = holder_id in self.state.jobs
         owner = ProcessOwner.JOB if is_job else ProcessOwner.SESSION
-        process = ProcessOnSlot(100, owner, holder_id, 1000, MiB(memory_mib))
+        own = 100 if is_job else self.state.sessions[SessionId(holder_id)].pid
+        process = ProcessOnSlot(pid or own, owner, holder_id, 1000, MiB(memory_mib))
         self.shown[slot_id] = OnSlot((process,), FLOOR_MIB + memory_mib, busy)
 
     def empties(self, slot_id: str) -> None:

@@ -21,6 +21,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Process {pid}, of {whose}, is on the GPU. It is not handed on before that process is gone.",
         "El proceso {pid}, de {whose}, está en la GPU. No se entrega a nadie hasta que ese proceso termine.",
     ),
+    "parked_computes": (
+        "Somebody computes on the GPU beside a parked holder. It is not handed on before that stops.",
+        "Alguien calcula en la GPU junto a un titular aparcado. No se entrega a nadie hasta que termine.",
+    ),
     "memory_in_use": (
         (
             "{memory_mib} of memory is in use on the GPU, more than the {floor_mib} of an empty one. "

@@ -172,6 +172,24 @@ def parked(world: World, name: str = "k", owner: str = "ada") -> str:
     return lease_id
 
 
+def test_a_child_of_a_parked_holder_keeps_the_slot_and_so_does_a_residue_that_computes() -> None:
+    world = World().devices(whole(0))
+    parked(world)
+    world.uses("k", "GPU-0", busy=False, memory_mib=300, pid=4242)
+    world.look()
+    reason = world.slot("GPU-0").reason
+    assert (world.slot("GPU-0").state, reason and reason.get("pid")) == (
+        SlotState.QUARANTINED,
+        4242,
+    )
+    world.uses("k", "GPU-0", busy=True, memory_mib=300)
+    world.look()
+    assert world.slot("GPU-0").state is SlotState.QUARANTINED
+    world.uses("k", "GPU-0", busy=False, memory_mib=300)
+    world.look()
+    assert world.slot("GPU-0").state is SlotState.FREE
+
+
 def test_a_parked_holders_residue_does_not_keep_the_slot() -> None:
     world = World().devices(whole(0))
     lease_id = parked(world)
@@ -296,5 +314,5 @@ def test_a_process_of_a_session_without_a_lease_there_is_told_as_such() -> None:
     world.session("k")
     world.uses("k", "GPU-0")
     world.look()
-    assert world.slot("GPU-0").reason == Reason.of("process_on_slot", pid=100, whose="session")
+    assert world.slot("GPU-0").reason == Reason.of("process_on_slot", pid=10, whose="session")
     world.ends("k", GONE)
