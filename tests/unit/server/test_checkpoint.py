@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -44,10 +45,12 @@ def checkpoints(*answers: Any) -> tuple[Checkpoints, Helper]:
     return made, helper
 
 
-def outcome(*refusals: Any, ok: bool = True, memory_mib: int = 0) -> dict[str, Any]:
+def outcome(
+    *refusals: Any, ok: bool = True, memory_mib: int = 0, state: str = "running"
+) -> dict[str, Any]:
     return {
         "ok": ok,
-        "state": "running",
+        "state": state,
         "memory_mib": memory_mib,
         "took_ms": 1,
         "refusals": list(refusals),
@@ -94,7 +97,8 @@ async def test_the_wait_for_running_work_is_never_longer_than_the_order(folders:
 
 @pytest.mark.parametrize("resume", [False, True])
 async def test_a_refusal_is_answered_with_its_reason(folders: Folders, resume: bool) -> None:
-    made, _ = checkpoints(outcome(REFUSAL, ok=False), ChildFailed("ended"))
+    ended = [ChildFailed("ended"), outcome(state="gone", ok=False)]
+    made, _ = checkpoints(outcome(REFUSAL, ok=False, state="failed"), *ended)
     command = order(1, "checkpointed", resume=resume)
     answer = await made.carry_out(KERNEL, lease_view(LEASE), command)
     assert answer == AnswerBody(1, ok=False, reason=ReasonBody("uvm_memory", {"mib": 7}))
@@ -102,3 +106,86 @@ async def test_a_refusal_is_answered_with_its_reason(folders: Folders, resume: b
     assert not failed.ok
     assert failed.reason is not None
     assert failed.reason.code == "checkpoint_helper_failed"
+
+
+# --- a helper that fails half-way -----------------------------------------------------------------
+
+FAILED = {"code": "driver_error", "values": {}}
+RESUMED = ("resume", 42, "GPU-1", 400)  # with the memory that was seen on the slot
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jupyter_gpubroker.server.checkpoint.PAUSES_S", (0.0,))
+
+
+@pytest.mark.usefixtures("folders", "no_pauses")
+@pytest.mark.parametrize(
+    "first",
+    [
+        ChildFailed("suspend: TimeoutError"),
+        outcome(FAILED, ok=False, state="locked"),
+        outcome(FAILED, ok=False, state="checkpointed"),
+        outcome(FAILED, ok=False, state="unknown"),
+    ],
+)
+@pytest.mark.parametrize("end", ["running", "gone", "failed"])
+async def test_what_was_not_suspended_is_brought_back_before_the_answer(
+    first: Any, end: str
+) -> None:
+    tries = [
+        ChildFailed("not started"),
+        outcome(FAILED, ok=False, state="locked"),
+        outcome(FAILED, ok=False, state="checkpointed"),
+        outcome(ok=end == "running", state=end),
+    ]
+    made, helper = checkpoints(first, *tries)
+    answer = await made.carry_out(KERNEL, lease_view(LEASE), order(1, "checkpointed"))
+    assert not answer.ok
+    assert answer.reason is not None
+    assert answer.reason.code in ("checkpoint_helper_failed", "driver_error")
+    assert helper.calls[1:] == [RESUMED] * 4
+
+
+@pytest.mark.usefixtures("folders", "no_pauses")
+async def test_a_return_that_succeeds_at_a_later_try_has_succeeded() -> None:
+    tries = [ChildFailed("ended"), outcome(FAILED, ok=False, state="locked"), outcome()]
+    made, helper = checkpoints(*tries)
+    back = order(2, "checkpointed", resume=True)
+    assert await made.carry_out(KERNEL, lease_view(LEASE), back) == AnswerBody(2, ok=True)
+    assert len(helper.calls) == 3
+
+
+@pytest.mark.usefixtures("folders")
+async def test_what_cannot_return_yet_stays_suspended_and_is_not_tried_again() -> None:
+    short = {"code": "slot_memory_short", "values": {"needed_mib": 2, "free_mib": 1}}
+    made, helper = checkpoints(outcome(short, ok=False, state="checkpointed"))
+    back = order(2, "checkpointed", resume=True)
+    answer = await made.carry_out(KERNEL, lease_view(LEASE), back)
+    assert (answer.ok, answer.reason and answer.reason.code) == (False, "slot_memory_short")
+    assert len(helper.calls) == 1
+
+
+@pytest.mark.usefixtures("folders", "no_pauses")
+async def test_another_order_is_refused_while_a_process_is_brought_back() -> None:
+    made, helper = checkpoints(ChildFailed("ended"))
+    began, may_end = asyncio.Event(), asyncio.Event()
+    suspend = helper.call
+
+    async def call(method: str, *params: Any, deadline_s: float) -> Any:
+        if method == "suspend":
+            return await suspend(method, *params, deadline_s=deadline_s)
+        began.set()
+        await may_end.wait()
+        return outcome()
+
+    helper.call = call  # type: ignore[method-assign]
+    lease = lease_view(LEASE)
+    first = asyncio.create_task(made.carry_out(KERNEL, lease, order(1, "checkpointed")))
+    await began.wait()
+    second = await made.carry_out(KERNEL, lease, order(2, "checkpointed"))
+    assert (second.number, second.ok) == (2, False)
+    assert not first.done()
+    may_end.set()
+    assert not (await first).ok
+    assert [method for method, *_ in helper.calls] == ["suspend"]
