@@ -2,13 +2,13 @@
 
 A slot is clear when nobody is on it but parked holders with the residue that is noted for them, and no more memory is in use
 than on the empty slot. A residue is the quiet context of the holder's own process: a child of it on the slot, or one that
-computes, is in the way as any other. Where processes cannot be told (another pid namespace), memory alone decides, and the reason says so.
-What cannot be known is None: neither clear nor taken.
+computes, is in the way as any other. Where processes cannot be told (another pid namespace), memory alone decides, and the
+reason says so. What cannot be known is None: neither clear nor taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from .events import ProcessOnSlot, ProcessOwner, SlotObservation
@@ -91,7 +91,7 @@ def _is_used(state: State, slot: Slot, seen: SlotObservation) -> bool:
     return seen.memory_used_mib is not None and seen.memory_used_mib > floor_mib(state, slot)
 
 
-def _judge(seen: SlotObservation, explained: Set[int], allowed_mib: int) -> Look:
+def _judge(seen: SlotObservation, explained: Collection[int], allowed_mib: int) -> Look:
     """`explained` are the processes that may have a quiet context there."""
     for process in seen.processes or ():
         if process.owned_by is not ProcessOwner.UNMAPPED and process.pid not in explained:
