@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, repeat
@@ -30,6 +31,7 @@ LOOK_S = 5.0
 LOCK_MS_MAX = 10_000
 VERIFIED = "checkpoint-verified.json"
 RESUME_S = 60.0
+ANSWER_S = 1.0  # of an order's time, for the answer
 PAUSES_S = (
     0.2,
     1.0,
@@ -80,6 +82,8 @@ class Checkpoints:
         self._memory_mib[lease.id] = lease.memory_used_mib or lease.memory_mib
         lock_ms = min(LOCK_MS_MAX, order.due_in_ms)
         deadline_s = order.due_in_ms / 1000
+        # A success that the broker no longer waits for would leave the process suspended.
+        in_time_until_s = time.monotonic() + deadline_s - min(ANSWER_S, deadline_s / 2)
         try:
             outcome = await self._call(
                 lease, "suspend", pid, slot, lock_ms, [], deadline_s=deadline_s
@@ -87,10 +91,12 @@ class Checkpoints:
         except ChildFailed as error:
             state, reason = "unknown", _failed(error)
         else:
+            state = outcome["state"]
             if outcome["ok"]:
                 self._memory_mib[lease.id] = int(outcome["memory_mib"])
-                return AnswerBody(order.number, ok=True)
-            state, reason = outcome["state"], _reason(outcome["refusals"][0])
+                if time.monotonic() <= in_time_until_s:
+                    return AnswerBody(order.number, ok=True)
+            reason = _late() if outcome["ok"] else _reason(outcome["refusals"][0])
         await self._bring_back(pid, slot, lease, state, AT_REST)
         return AnswerBody(order.number, ok=False, reason=reason)
 
@@ -149,6 +155,10 @@ class Checkpoints:
         if lease.simulated:
             return "--simulated", str(simulated_beside(self._places.url))
         return "--verified", str(self._places.state / VERIFIED)
+
+
+def _late() -> ReasonBody:
+    return ReasonBody("order_overdue", {"kind": KIND})
 
 
 def _several(lease: LeaseView) -> ReasonBody:

@@ -147,6 +147,25 @@ async def test_what_was_not_suspended_is_brought_back_before_the_answer(
     assert helper.calls[1:] == [RESUMED] * 4
 
 
+@pytest.mark.usefixtures("folders")
+async def test_a_suspension_that_is_done_too_late_is_undone() -> None:
+    made, helper = checkpoints(outcome(memory_mib=500, state="checkpointed"), outcome())
+    late = OrderView(number=1, kind="checkpointed", resume=False, due_in_ms=1)
+    suspend = helper.call
+
+    async def call(method: str, *params: Any, deadline_s: float) -> Any:
+        if method == "suspend":
+            await asyncio.sleep(deadline_s)
+        return await suspend(method, *params, deadline_s=deadline_s)
+
+    helper.call = call  # type: ignore[method-assign]
+    answer = await made.carry_out(KERNEL, lease_view(LEASE), late)
+    reason = ReasonBody("order_overdue", {"kind": "checkpointed"})
+    assert answer == AnswerBody(1, ok=False, reason=reason)
+    assert [method for method, *_ in helper.calls] == ["suspend", "resume"]
+    assert helper.calls[1][-1] == 500
+
+
 @pytest.mark.usefixtures("folders", "no_pauses")
 async def test_a_return_that_succeeds_at_a_later_try_has_succeeded() -> None:
     tries = [ChildFailed("ended"), outcome(FAILED, ok=False, state="locked"), outcome()]
