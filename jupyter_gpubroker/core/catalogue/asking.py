@@ -54,6 +54,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "No fitting GPU is free now, and the request was not to wait. Ask again with a wait.",
         "Ninguna GPU adecuada está libre ahora, y se pidió no esperar. Pídala de nuevo con espera.",
     ),
+    "broker_overloaded": (
+        "The broker has as many connections as it can take. Try again in a moment.",
+        "El broker tiene tantas conexiones como admite. Inténtelo de nuevo en un momento.",
+    ),
     "bad_count": (
         "{count} is no number of GPUs. Ask for at least one.",
         "{count} no es un número de GPU. Pida al menos una.",

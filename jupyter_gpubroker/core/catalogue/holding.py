@@ -61,14 +61,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "La GPU se devolverá en {due_ms}, pues entonces acaba el tiempo por el que se pidió. `%gpu keep` lo prolonga.",
     ),
     "idle_and_wanted": (
-        (
-            "The holder has been {verdict} for {idle_ms} and somebody waits for the GPU, so it goes back after a notice "
-            "of {notice_ms}. `%gpu keep` holds on to it."
-        ),
-        (
-            "El titular lleva {idle_ms} {verdict} y alguien espera la GPU, así que se devolverá tras un aviso "
-            "de {notice_ms}. `%gpu keep` la conserva."
-        ),
+        "This notebook has been {verdict} for {idle_ms}, and somebody waits for its GPU.",
+        "Este cuaderno lleva {idle_ms} {verdict}, y alguien espera su GPU.",
     ),
     "taken": (
         "Its holder had been {verdict} for {idle_ms}, and somebody waited for the GPU.",
@@ -104,8 +98,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "La GPU se habría devuelto ahora; por ahora el broker solo aconseja.",
     ),
     "kept": (
-        "The GPU is kept for {keep_ms} more; {keeps_left} more times are possible without work in between.",
-        "La GPU se conserva {keep_ms} más; es posible {keeps_left} veces más sin trabajo entretanto.",
+        "The GPU is kept for {keep_ms} more. Keeps left until it is used again: {keeps_left}.",
+        "La GPU se conserva {keep_ms} más. Conservaciones que quedan hasta que se use de nuevo: {keeps_left}.",
     ),
     "no_keeps_left": (
         "The GPU was kept {keeps_max} times without work in between, and no more is possible. Use it, or release it.",
