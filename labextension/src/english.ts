@@ -71,9 +71,7 @@ export const english: Words = {
   },
   keptFor: time => `kept for ${time} more`,
   endsIn: time => `yours for ${time} more`,
-  job: number => `Job ${number}`,
   command: 'Command',
-  runner: 'Batch jobs',
 
   forNotebook: 'For',
   noNotebook: 'Open a notebook to request a GPU for it.',
@@ -88,7 +86,7 @@ export const english: Words = {
   byMemory: 'By memory',
   anyGpu: 'Any GPU',
   freeOf: (free, all) => `${free} of ${all} free`,
-  freeNow: 'Free now: yours at once.',
+  freeNow: (free, all) => `${free} of ${all} free: yours at once.`,
   noneFree: waiting =>
     waiting === 0
       ? 'None is free now; you would be first in line.'

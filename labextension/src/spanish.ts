@@ -63,9 +63,7 @@ export const spanish: Words = {
   },
   keptFor: time => `conservada ${time} más`,
   endsIn: time => `suya ${time} más`,
-  job: number => `Trabajo ${number}`,
   command: 'Orden',
-  runner: 'Trabajos por lotes',
 
   forNotebook: 'Para',
   noNotebook: 'Abra un cuaderno para pedir una GPU.',
@@ -79,7 +77,7 @@ export const spanish: Words = {
   byMemory: 'Por memoria',
   anyGpu: 'Cualquier GPU',
   freeOf: (free, all) => `${free} de ${all} libres`,
-  freeNow: 'Libre ahora: suya al instante.',
+  freeNow: (free, all) => `${free} de ${all} libres: suya al instante.`,
   noneFree: waiting =>
     waiting === 0
       ? 'Ahora no hay libres; sería el primero de la cola.'

@@ -60,9 +60,7 @@ export interface Words {
   readonly giveBack: Readonly<Record<string, string>>;
   readonly keptFor: (time: string) => string;
   readonly endsIn: (time: string) => string;
-  readonly job: (number: number) => string;
   readonly command: string;
-  readonly runner: string;
   // --- asking
   readonly forNotebook: string;
   readonly noNotebook: string;
@@ -76,7 +74,7 @@ export interface Words {
   readonly byMemory: string;
   readonly anyGpu: string;
   readonly freeOf: (free: number, all: number) => string;
-  readonly freeNow: string;
+  readonly freeNow: (free: number, all: number) => string;
   readonly noneFree: (waiting: number) => string;
   readonly lastExpected: (time: string) => string;
   // --- line, pool, jobs

@@ -1,6 +1,7 @@
 import * as React from 'react';
 
 import { useAttempt, useDesk, useHeard } from '../desk';
+import { devices } from '../text';
 import { JobView } from '../wire';
 import { Action } from './Action';
 import { Section } from './Section';
@@ -45,6 +46,9 @@ function Job(props: { readonly job: JobView }): React.JSX.Element {
       <span className="gpb-Row-main">
         <span className="gpb-Job-name">
           <span className="gpb-Number">{job.number}</span> <Name text={job.name} />
+          {job.lease !== null && (
+            <span className="gpb-Job-device">{devices(job.lease.models, job.lease.profiles)}</span>
+          )}
         </span>
         <span className="gpb-Row-detail gpb-mod-wraps">
           <Sentence of={job} />

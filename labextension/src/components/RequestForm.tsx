@@ -75,9 +75,7 @@ function RequestForm(props: { readonly session: SessionView }): React.JSX.Elemen
         >
           {choices.map(each => (
             <option key={each.id} value={each.id}>
-              {each.slots.length === 0
-                ? each.label
-                : `${each.label} — ${words.freeOf(each.free, each.slots.length)}`}
+              {each.label}
             </option>
           ))}
         </select>
@@ -144,11 +142,12 @@ function Outlook(props: { readonly choice: Choice; readonly count: number }): Re
   const { words } = useDesk();
   const waiting = useHeard('queue')?.view.waiting ?? [];
   const lastMs = waiting[waiting.length - 1]?.expected_in_ms ?? null;
-  const isFree = props.choice.free >= props.count && waiting.length === 0;
+  const { free, slots } = props.choice;
+  const isFree = free >= props.count && waiting.length === 0;
   return (
     <p className="gpb-Form-outlook" role="status">
       {isFree
-        ? words.freeNow
+        ? words.freeNow(free, slots.length)
         : [
             words.noneFree(waiting.length),
             lastMs === null ? '' : words.lastExpected(roughly(lastMs))

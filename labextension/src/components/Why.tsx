@@ -2,7 +2,7 @@ import * as React from 'react';
 
 import { Things } from '../api';
 import { refusalText, useDesk } from '../desk';
-import { WhyView } from '../wire';
+import { Step, WhyView } from '../wire';
 import { Refused, Sentence } from './Text';
 
 const CLOCK = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
@@ -37,8 +37,8 @@ export function Why(props: WhyProps): React.JSX.Element {
             <Sentence of={view} />
           </p>
           <ol tabIndex={0} aria-label={words.why}>
-            {[...view.story].reverse().map((step, at) => (
-              <li key={view.story.length - at}>
+            {newestFirst(view.story).map((step, at) => (
+              <li key={at}>
                 <time dateTime={step.at}>{clockTime(step.at, words.language)}</time>
                 <span>
                   <Sentence of={step.reason} />
@@ -50,6 +50,13 @@ export function Why(props: WhyProps): React.JSX.Element {
       )}
     </div>
   );
+}
+
+/** A decision that concerns two things at once is told once. */
+function newestFirst(story: readonly Step[]): readonly Step[] {
+  return story
+    .filter((step, at) => step.reason.sentence !== story[at - 1]?.reason.sentence)
+    .reverse();
 }
 
 function clockTime(at: string, language: string): string {

@@ -53,8 +53,8 @@
 }
 
 .gpb-Card-state .gpb-Action {
-  margin-right: -8px;
-  padding: 0 8px;
+  margin-right: -4px;
+  padding: 0 4px;
   color: var(--jp-ui-font-color2);
 }
 
@@ -554,6 +554,12 @@
   display: flex;
   gap: 6px;
   min-width: 0;
+}
+
+.gpb-Job-device {
+  flex: none;
+  margin-left: auto;
+  color: var(--jp-ui-font-color2);
 }
 `,""]),e.d(r,{},{A:i})},870(o,r,e){var t=e(601),a=e.n(t),p=e(314),i=(e.n(p))()(a());i.push([o.id,`/* GPUs and their slices, to scale. Looks differ by more than colour. */
 
