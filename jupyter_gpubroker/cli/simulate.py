@@ -62,8 +62,8 @@ def simulate(
     from ..sim.world import Model
     from . import render
 
-    drawing = (interactive, batch, load, days)
-    if (trace is None) is not all(each is not None for each in drawing):
+    drawing = [each is not None for each in (interactive, batch, load, days)]
+    if any(drawing) if trace is not None else not all(drawing):
         raise click.UsageError(
             "Give either --trace, or all of --interactive, --batch, --load and --days."
         )

@@ -30,9 +30,10 @@ from .model import (
     Slot,
     State,
 )
-from .place import Pool, pooled, serves, serving, usable_shapes, wanted_count
+from .place import serves, usable, wanted_count
+from .pool import Pool
 from .queue import Turns, may_be_served, tier_rank
-from .table import found, groups, shape_of
+from .table import found, groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class _Ground:
         )
         self._jobs: dict[LeaseId, _Candidate] | None = None  # looked for when needed
         self._pool: Pool | None = None  # what comes free anyway, as far as nobody has claimed it
+        # Beside a parked holder's residue only its own owner is let in.
+        self._is_picky = bool(found(Lease, state.leases, "residual"))
 
     def has_any_for(self, request: Request) -> bool:
         """Whether anything could be taken for this request, or for one behind it."""
@@ -107,28 +110,33 @@ class _Ground:
         """Who must make way for it; None where it cannot be served whoever does, and keeps only what comes free."""
         count = wanted_count(request.spec)
         coming = self._coming(request)
-        most = max(coming, key=lambda node_id: (len(coming[node_id]), node_id), default=None)
-        if most is not None and len(coming[most]) >= count:
-            self._speak_for(coming[most][:count])
+        have = {
+            node_id: number
+            for node_id, number in coming.counts(request.spec).items()
+            if node_id in usable(self._state, request.spec).nodes
+        }
+        most = max(have, key=lambda node_id: (have[node_id], node_id), default=None)
+        if most is not None and have[most] >= count:
+            self._speak_for(coming.on(most, request.spec)[:count])
             return []
-        makers = self._makers(request, {node_id: len(slots) for node_id, slots in coming.items()})
+        makers = self._makers(request, have.copy())
         if makers is not None:
             self._give_way(makers)
-            node_id = makers[0].node_id
-            self._speak_for(self._coming(request)[node_id][:count])
+            free = self._coming(request).on(makers[0].node_id, request.spec)
+            self._speak_for(free[:count])
         elif most is not None:
-            self._speak_for(coming[most])
+            self._speak_for(coming.on(most, request.spec))
         return makers
 
     def _makers(self, request: Request, have: dict[str, int]) -> list[_Candidate] | None:
         """The first candidates that are enough on one node, without those of them that are not needed after all."""
         count = wanted_count(request.spec)
-        usable = {shape.node_id for shape in usable_shapes(self._state, request.spec)}
+        nodes = usable(self._state, request.spec).nodes
         picked: dict[str, list[tuple[_Candidate, int]]] = {}
         for candidate in self._candidates(request):
             node_id = candidate.node_id
             gain = sum(serves(slot, request.spec) for slot in candidate.slots)
-            if not gain or node_id not in usable:
+            if not gain or node_id not in nodes:
                 continue
             picked.setdefault(node_id, []).append((candidate, gain))
             have[node_id] = have.get(node_id, 0) + gain
@@ -172,28 +180,25 @@ class _Ground:
             self._jobs = _by_cost(_victims(self._state, self._now))
         return self._jobs
 
-    def _coming(self, request: Request) -> dict[str, list[Slot]]:
-        """By node, what comes free anyway and would serve the request."""
+    def _coming(self, request: Request) -> Pool:
+        """What comes free anyway, as far as the request's owner is let in there."""
         if self._pool is None:
-            self._pool = pooled(_loose(self._state))
-        usable = {shape.node_id for shape in usable_shapes(self._state, request.spec)}
-        return {
-            node_id: [slot for slot in slots if admits(self._state, slot, request.owner)]
-            for node_id, slots in serving(self._pool, request.spec).items()
-            if node_id in usable
-        }
+            self._pool = Pool(_loose(self._state))
+        if not self._is_picky:
+            return self._pool
+        return self._pool.only(lambda slot: admits(self._state, slot, request.owner))
 
     def _speak_for(self, slots: Iterable[Slot]) -> None:
         assert self._pool is not None
         for slot in slots:
-            del self._pool[shape_of(slot)][slot.id]
+            self._pool.take(slot)
 
     def _give_way(self, makers: Iterable[_Candidate]) -> None:
         assert self._pool is not None
         for candidate in makers:
             (self._preemptible() if candidate.is_job else self._idle).pop(candidate.lease.id)
             for slot in candidate.slots:
-                self._pool.setdefault(shape_of(slot), {})[slot.id] = slot
+                self._pool.put(slot)
 
 
 def _idle(state: State, lease: Lease, now: Millis) -> _Candidate:

@@ -6,7 +6,9 @@ that is due, but notices, which `settle` judges last, when it is known what came
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
 
 from . import giveback, jobs, leases, reclaim, sessions
 from .asking import end
@@ -21,19 +23,20 @@ from .model import (
     Session,
     State,
 )
-from .table import found
+from .table import found, groups
 
 Mortal = Request | Session | Lease | Job
 
 
 def next_deadline(state: State) -> Millis | None:
     """When a `Ticked` is due at the latest."""
-    return min((at for at, _ in _deadlines(state)), default=None)
+    return min((at for at, _ in chain(_scheduled(state), _others(state))), default=None)
 
 
 def pass_due(draft: Draft) -> None:
     """Everything that is due happens, in the order of its time; but for notices."""
-    overdue = [(at, one) for at, one in _deadlines(draft.state) if at <= draft.now]
+    known = chain(_scheduled(draft.state, draft.now), _others(draft.state))
+    overdue = [(at, one) for at, one in known if at <= draft.now]
     for _, one in sorted(overdue, key=lambda pair: (pair[0], type(pair[1]).__name__, pair[1].id)):
         if isinstance(one, Request):
             _request_due(draft, one)
@@ -46,37 +49,37 @@ def pass_due(draft: Draft) -> None:
 
 
 def pass_due_notices(draft: Draft) -> None:
-    for lease in found(Lease, draft.state.leases, "timed"):
+    for lease in found(Lease, draft.state.leases, "noticed"):
         if lease.notice is not None and lease.notice.due_ms <= draft.now:
             reclaim.due(draft, lease)
 
 
-def _deadlines(state: State) -> Iterator[tuple[Millis, Mortal]]:
-    gap_ms = state.limits.restart_gap_ms
-    for request in found(Request, state.requests, "timed"):
-        if request.expires_ms is not None:
-            yield request.expires_ms, request
-    for session in found(Session, state.sessions, "timed"):
-        yield Millis(session.since_ms + gap_ms), session
-    for lease in found(Lease, state.leases, "timed"):
-        at_ms = _lease_deadline(state, lease)
+def _scheduled(state: State, now: Millis | None = None) -> Iterator[tuple[Millis, Mortal]]:
+    """From the indices by time: what is due by `now`, and at least the next of each kind."""
+    tables: tuple[tuple[type[Mortal], Mapping[Any, Mortal]], ...] = (
+        (Request, state.requests),
+        (Lease, state.leases),
+        (Job, state.jobs),
+    )
+    for entity_type, entities in tables:
+        for at_ms, key in groups(entity_type, entities, "due").get(True, ()):
+            yield at_ms, entities[key]
+            if now is None or at_ms > now:
+                break
+
+
+def _others(state: State) -> Iterator[tuple[Millis, Mortal]]:
+    """Those few whose time depends on more than themselves."""
+    for session in found(Session, state.sessions, "restarting"):
+        yield Millis(session.since_ms + state.limits.restart_gap_ms), session
+    for lease in found(Lease, state.leases, "ending"):
+        at_ms = reclaim.end_notice_ms(state, lease) if lease.state is LeaseState.ACTIVE else None
         if at_ms is not None:
             yield at_ms, lease
-    for job in found(Job, state.jobs, "timed"):
-        limit_ms = jobs.limit_ms(state, job)
-        if limit_ms is not None:
-            yield limit_ms, job
-
-
-def _lease_deadline(state: State, lease: Lease) -> Millis | None:
-    if lease.state is not LeaseState.ACTIVE:
-        return lease.deadline_ms
-    known = (
-        None if lease.order is None else lease.order.due_ms,
-        None if lease.notice is None else lease.notice.due_ms,
-        reclaim.end_notice_ms(state, lease),
-    )
-    return min((at_ms for at_ms in known if at_ms is not None), default=None)
+    for job in found(Job, state.jobs, "stopping"):
+        overdue_ms = jobs.overdue_ms(state, job)
+        if overdue_ms is not None:
+            yield overdue_ms, job
 
 
 # --- one entity is due; an earlier one may have changed it meanwhile -----------------------------------------------------

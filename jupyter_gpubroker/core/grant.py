@@ -33,9 +33,10 @@ from .model import (
     SlotState,
     State,
 )
-from .place import Pool, choose, pooled, serving, usable_shapes, wanted_count
+from .place import serves, usable, wanted_count
+from .pool import Pool
 from .queue import Turns, free_from_ms, may_be_served, tier_rank
-from .table import found, groups, shape_of
+from .table import found, groups
 
 _NEVER = Millis(0)
 
@@ -72,9 +73,9 @@ class _Free:
     def __init__(self, state: State, now: Millis) -> None:
         self._state = state
         self._now = now
-        self._pool = pooled(_grantable(state, now))
+        self._pool = Pool(_grantable(state, now))
         self._lent_until: dict[SlotId, Millis] = {}  # of what is held back
-        self._held: Pool = {}
+        self._held = Pool()
         self._overtaken: list[SlotSpec] = []
         self._may_lend = any(
             demand.is_job and demand.duration_ms is not None
@@ -84,19 +85,19 @@ class _Free:
         self.is_picky = bool(found(Lease, state.leases, "residual"))
 
     def __bool__(self) -> bool:
-        return any(self._pool.values()) or (self._may_lend and bool(self._lent_until))
+        return bool(self._pool) or (self._may_lend and bool(self._held))
 
     def choose(self, request: Request) -> tuple[Slot, ...] | None:
         preferred = _previous_slots(self._state, request)
-        slots = choose(self._admitting(self._pool, request.owner), request.spec, preferred)
+        slots = self._admitting(self._pool, request.owner).best(request.spec, preferred)
         if slots is None and request.job_id is not None and request.duration_ms is not None:
-            return choose(self._with_lent(request.owner, request.duration_ms), request.spec)
+            return self._with_lent(request.owner, request.duration_ms).best(request.spec)
         return slots
 
     def take(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
-            pool = self._held if self._lent_until.pop(slot.id, None) is not None else self._pool
-            del pool[shape_of(slot)][slot.id]
+            pool = self._pool if self._lent_until.pop(slot.id, None) is None else self._held
+            pool.take(slot)
 
     def blocked(self, request: Request) -> None:
         """The request cannot be served yet: nobody overtakes it, or nobody of a lower tier."""
@@ -112,23 +113,24 @@ class _Free:
 
     def _hold_back(self, spec: SlotSpec) -> None:
         """Keep what is free for who wants it next, on the node that lacks the fewest."""
-        usable = {shape.node_id for shape in usable_shapes(self._state, spec)}
-        nodes = serving(self._pool, spec)
-        node_id = min(usable & {*nodes}, key=lambda one: (-len(nodes[one]), one), default=None)
-        if node_id is None or not nodes[node_id]:
+        counts = self._pool.counts(spec)
+        nodes = [node_id for node_id in counts if node_id in usable(self._state, spec).nodes]
+        if not nodes:
             return
+        node_id = min(nodes, key=lambda one: (-counts[one], one))
         until_ms = self._start_ms(spec, node_id) if self._may_lend else _NEVER
-        for slot in nodes[node_id]:
-            del self._pool[shape_of(slot)][slot.id]
-            self._held.setdefault(shape_of(slot), {})[slot.id] = slot
+        for slot in self._pool.on(node_id, spec):
+            self._pool.take(slot)
+            self._held.put(slot)
             self._lent_until[slot.id] = until_ms
 
     def _start_ms(self, spec: SlotSpec, node_id: str) -> Millis:
         """When the first in line can start there, as far as is known."""
-        slots = (slot for slot in self._state.slots.values() if slot.node_id == node_id)
+        slots = self._state.slots.values()
         known = sorted(
             free_ms
-            for slot in serving(pooled(slots), spec).get(node_id, ())
+            for slot in slots
+            if slot.node_id == node_id and serves(slot, spec)
             if (free_ms := free_from_ms(self._state, slot, self._now)) is not None
         )
         count = wanted_count(spec)
@@ -138,19 +140,15 @@ class _Free:
         """What is free, and what is held back for longer than the job can take."""
         limits = self._state.limits
         end_ms = self._now + duration_ms + limits.job_grace_ms + limits.clear_grace_ms
-        pool = {shape: slots.copy() for shape, slots in self._pool.items()}
-        for shape, slots in self._held.items():
-            lent = {key: slots[key] for key in slots if self._lent_until[key] >= end_ms}
-            pool.setdefault(shape, {}).update(lent)
+        pool = self._held.only(lambda slot: self._lent_until[slot.id] >= end_ms)
+        for slot in self._pool:
+            pool.put(slot)
         return self._admitting(pool, owner)
 
     def _admitting(self, pool: Pool, owner: Owner) -> Pool:
         if not self.is_picky:
             return pool
-        return {
-            shape: {key: slot for key, slot in slots.items() if admits(self._state, slot, owner)}
-            for shape, slots in pool.items()
-        }
+        return pool.only(lambda slot: admits(self._state, slot, owner))
 
 
 def _grantable(state: State, now: Millis) -> Iterator[Slot]:

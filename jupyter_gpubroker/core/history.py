@@ -5,12 +5,19 @@ State grows only when somebody comes or asks, so that is when it is swept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import TypeVar
+
 from .draft import Draft
-from .model import GpuId, Millis, Reason, RequestState, State
+from .model import Job, Lease, Millis, Reason, Request, RequestState, Session, Slot, State
 from .place import is_lost
-from .table import is_over, live
+from .table import found, groups, live
 
 SWEEP_EVERY = 64  # requests
+
+K = TypeVar("K", bound=str)
+E = TypeVar("E", Lease, Request, Job, Session)
 
 _FORGOTTEN = Reason.of("forgotten")
 
@@ -30,35 +37,48 @@ def sweep(draft: Draft) -> None:
 
 def _forget_work(draft: Draft, before_ms: Millis) -> None:
     """Leases, then the requests they came from, then the jobs that made those: nothing points at what is forgotten."""
-    for lease in [*draft.state.leases.values()]:
-        if is_over(lease) and lease.since_ms <= before_ms:
-            draft.drop(lease, _FORGOTTEN)
-    for request in [*draft.state.requests.values()]:
-        is_old = is_over(request) and (request.ended_ms or 0) <= before_ms
-        is_held = request.state is RequestState.GRANTED and request.lease_id in draft.state.leases
-        if is_old and not is_held:
+    for lease in _old(Lease, draft.state.leases, before_ms):
+        draft.drop(lease, _FORGOTTEN)
+    for request in _old(Request, draft.state.requests, before_ms):
+        if request.state is not RequestState.GRANTED or request.lease_id not in draft.state.leases:
             draft.drop(request, _FORGOTTEN)
-    asking = {request.job_id for request in draft.state.requests.values()}
-    for job in [*draft.state.jobs.values()]:
-        if is_over(job) and job.since_ms <= before_ms and job.id not in asking:
+    jobs = _old(Job, draft.state.jobs, before_ms)
+    asking = {request.job_id for request in draft.state.requests.values()} if jobs else set()
+    for job in jobs:
+        if job.id not in asking:
             draft.drop(job, _FORGOTTEN)
 
 
 def _forget_sessions(draft: Draft, before_ms: Millis) -> None:
+    sessions = _old(Session, draft.state.sessions, before_ms)
+    if not sessions:
+        return
     used = {lease.session_id for lease in live(draft.state.leases)}
     used |= {job.session_id for job in live(draft.state.jobs)}
-    for session in [*draft.state.sessions.values()]:
-        if is_over(session) and session.since_ms <= before_ms and session.id not in used:
+    for session in sessions:
+        if session.id not in used:
             draft.drop(session, _FORGOTTEN)
 
 
 def _forget_devices(draft: Draft, before_ms: Millis) -> None:
-    homes = {slot_id for lease in live(draft.state.leases) for slot_id in lease.home}
-    for slot in [*draft.state.slots.values()]:
-        is_gone = is_lost(slot) and slot.lease_id is None and slot.since_ms <= before_ms
-        if is_gone and slot.id not in homes:
+    quarantined = found(Slot, draft.state.slots, "quarantined")
+    gone = [
+        slot
+        for slot in quarantined
+        if is_lost(slot) and slot.lease_id is None and slot.since_ms <= before_ms
+    ]
+    homes = {slot_id for lease in live(draft.state.leases) for slot_id in lease.home if gone}
+    for slot in gone:
+        if slot.id not in homes:
             draft.drop(slot, _FORGOTTEN)
-    in_use: set[GpuId] = {slot.gpu_id for slot in draft.state.slots.values()}
-    for gpu in [*draft.state.gpus.values()]:
-        if gpu.state == "lost" and gpu.id not in in_use:
+    lost = [gpu for gpu in draft.state.gpus.values() if gpu.state == "lost"]
+    in_use = {slot.gpu_id for slot in draft.state.slots.values() if lost}
+    for gpu in lost:
+        if gpu.id not in in_use:
             draft.drop(gpu, _FORGOTTEN)
+
+
+def _old(entity_type: type[E], entities: Mapping[K, E], before_ms: Millis) -> list[E]:
+    """Those that have been over since then or longer."""
+    ended = groups(entity_type, entities, "over").get(True, ())
+    return [entities[key] for _, key in takewhile(lambda one: one[0] <= before_ms, ended)]

@@ -188,21 +188,17 @@ def lose_abandoned(draft: Draft) -> None:
             _end(draft, job, JobOutcome.LOST, job.cause or Reason.of("lease_lost"))
 
 
-def limit_ms(state: State, job: Job) -> Millis | None:
-    """When something must happen to the job: its time is over, or the KILL that was due is overdue."""
-    if job.state is JobState.RUNNING and job.time_limit_ms is not None:
-        assert job.started_ms is not None
-        return Millis(job.started_ms + job.time_limit_ms - job.saved_ms)
-    if job.state is JobState.STOPPING:
-        assert job.kill_ms is not None
-        lease = lease_of(state, job)
-        if lease is not None and lease.state in _HELD:
-            return Millis(job.kill_ms + state.limits.clear_grace_ms)
-    return None
+def overdue_ms(state: State, job: Job) -> Millis | None:
+    """When the KILL of a job that is being stopped is overdue; None once its slots are let go."""
+    assert job.kill_ms is not None
+    lease = lease_of(state, job)
+    if lease is None or lease.state not in _HELD:
+        return None
+    return Millis(job.kill_ms + state.limits.clear_grace_ms)
 
 
 def overdue(draft: Draft, job: Job) -> None:
-    """`limit_ms` is reached."""
+    """Its time limit, or `overdue_ms`, is reached."""
     if job.state is JobState.RUNNING:
         stop(draft, job, Reason.of("job_time_limit", limit_ms=job.time_limit_ms))
         return

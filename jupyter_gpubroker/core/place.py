@@ -1,18 +1,18 @@
-"""Where a request fits: which slots could serve it, which are best, and why none ever will.
+"""Where a request fits: which slots could serve it, and why none ever will.
 
-Best fit keeps what is scarce: the smallest slot that serves, a slice before a whole GPU, the slots it had before, all on one
-node. Nothing here knows who waits; that is `queue`.
+Which of them are best is `pool`'s business, who waits for them `queue`'s.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from .model import Reason, Slot, SlotId, SlotKind, SlotSpec, SlotState, State
-from .table import Shape, groups, shape_of
+from .model import Reason, Slot, SlotKind, SlotSpec, SlotState, State
+from .table import Shape, groups, indexed, shape_of
 
-Pool = dict[Shape, dict[SlotId, Slot]]
+_MEMO_MAX = 10_000
 
 LOST_CODES = frozenset({"device_lost", "slot_removed"})
 
@@ -53,63 +53,41 @@ def wanted_count(spec: SlotSpec) -> int:
     return len(spec.pinned) or spec.count
 
 
-def serving(pool: Pool, spec: SlotSpec) -> dict[str, list[Slot]]:
-    """By node, the slots of the pool that could take part in serving `spec`, whether or not they are enough."""
-    by_node: dict[str, list[Slot]] = {}
-    for shape, slots in pool.items():
-        if spec.pinned:
-            named = [slots[slot_id] for slot_id in spec.pinned if slot_id in slots]
-            by_node.setdefault(shape.node_id, []).extend(named)
-        elif fits(shape, spec):
-            by_node.setdefault(shape.node_id, []).extend(slots.values())
-    return by_node
+class Usable(NamedTuple):
+    """What could serve a request, now or when the holders are gone: shapes, all on nodes with enough of them."""
+
+    shapes: frozenset[Shape]
+    nodes: frozenset[str]
 
 
-def pooled(slots: Iterable[Slot]) -> Pool:
-    """The slots by their shapes."""
-    pool: Pool = {}
-    for slot in slots:
-        pool.setdefault(shape_of(slot), {})[slot.id] = slot
-    return pool
+def usable(state: State, spec: SlotSpec) -> Usable:
+    """Sick slots cannot serve. Worked out once for each inventory."""
+    memo = indexed(Slot, state.slots).indices["usable"].memo
+    found = memo.get(spec)
+    if found is None:
+        if len(memo) >= _MEMO_MAX:
+            memo.clear()
+        found = memo[spec] = _usable(state, spec)
+    assert isinstance(found, Usable)
+    return found
 
 
-def choose(
-    pool: Pool, spec: SlotSpec, preferred: Collection[SlotId] = ()
-) -> tuple[Slot, ...] | None:
-    """The best slots of the pool for `spec`, or None where they do not suffice."""
-    count = wanted_count(spec)
-
-    def slot_order(slot: Slot) -> tuple[int, bool, bool, int, str]:
-        is_whole = slot.kind is SlotKind.GPU
-        return slot.memory_mib, is_whole, slot.id not in preferred, slot.index, slot.id
-
-    def node_order(found: list[Slot]) -> tuple[int, int, int, str]:
-        best = found[:count]
-        strange = sum(slot.id not in preferred for slot in best)
-        return sum(slot.memory_mib for slot in best), strange, len(found), best[0].node_id
-
-    nodes = [found for found in serving(pool, spec).values() if len(found) >= count]
-    for found in nodes:
-        found.sort(key=slot_order)
-    return tuple(min(nodes, key=node_order)[:count]) if nodes else None
-
-
-def usable_shapes(state: State, spec: SlotSpec) -> frozenset[Shape]:
-    """The shapes that could serve `spec`, on nodes with enough of them, now or when their holders are gone.
-
-    Sick slots cannot serve.
-    """
-    counts: Counter[Shape] = Counter()
+def _usable(state: State, spec: SlotSpec) -> Usable:
     if spec.pinned:
         slots = (state.slots[slot_id] for slot_id in spec.pinned if slot_id in state.slots)
-        counts.update(shape_of(s) for s in slots if s.state is not SlotState.QUARANTINED)
+        counts = Counter(shape_of(s) for s in slots if s.state is not SlotState.QUARANTINED)
     else:
-        usable = groups(Slot, state.slots, "usable").items()
-        counts.update({shape: number for shape, number in usable if fits(shape, spec)})
+        numbers = groups(Slot, state.slots, "usable").items()
+        counts = Counter({shape: number for shape, number in numbers if fits(shape, spec)})
+    return _on_nodes_with_enough(counts, spec)
+
+
+def _on_nodes_with_enough(counts: Counter[Shape], spec: SlotSpec) -> Usable:
     of_node: Counter[str] = Counter()
     for shape, number in counts.items():
         of_node[shape.node_id] += number
-    return frozenset(one for one in counts if of_node[one.node_id] >= wanted_count(spec))
+    nodes = frozenset(one for one, number in of_node.items() if number >= wanted_count(spec))
+    return Usable(frozenset(shape for shape in counts if shape.node_id in nodes), nodes)
 
 
 def never_served(state: State, spec: SlotSpec) -> Reason | None:
@@ -119,11 +97,11 @@ def never_served(state: State, spec: SlotSpec) -> Reason | None:
     """
     if spec.profile is not None and spec.count > 1:
         return Reason.of("several_slices", count=spec.count, profile=spec.profile)
-    if usable_shapes(state, spec):
+    if usable(state, spec).nodes:
         return None
     slots = [slot for slot in state.slots.values() if not is_removed(slot)]
-    nodes = serving(pooled(slots), spec).values()
-    if any(len(found) >= wanted_count(spec) for found in nodes):
+    counts = Counter(shape_of(slot) for slot in slots if serves(slot, spec))
+    if _on_nodes_with_enough(counts, spec).nodes:
         return None
     return _what_is_missing(slots, spec) if slots else Reason.of("no_gpu")
 

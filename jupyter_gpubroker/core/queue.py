@@ -26,7 +26,8 @@ from .model import (
     SlotState,
     State,
 )
-from .place import pooled, serving, usable_shapes, wanted_count
+from .place import usable, wanted_count
+from .pool import Pool
 from .rules import Tier
 from .table import Demand, Place, groups
 
@@ -111,7 +112,7 @@ def _are_rivals(state: State, one: SlotSpec, other: SlotSpec) -> bool:
     """Whether a slot could serve both, now or when its holder is gone."""
     if one.pinned and other.pinned:
         return not set(one.pinned).isdisjoint(other.pinned)
-    return not usable_shapes(state, one).isdisjoint(usable_shapes(state, other))
+    return not usable(state, one).shapes.isdisjoint(usable(state, other).shapes)
 
 
 # --- when one's turn comes ------------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class _Coming:
             free_ms = free_from_ms(state, slot, now)
             if free_ms is not None:
                 self._free_ms[slot.id] = free_ms
-        self._pool = pooled(state.slots[slot_id] for slot_id in self._free_ms)
+        self._pool = Pool(state.slots[slot_id] for slot_id in self._free_ms)
 
     def __bool__(self) -> bool:
         return bool(self._free_ms)
@@ -148,10 +149,7 @@ class _Coming:
     def take(self, spec: SlotSpec, duration_ms: int | None) -> Millis | None:
         """When enough slots of one node are free; they are taken for so long. None where that is not known."""
         count = wanted_count(spec)
-        nodes = [
-            [slot for slot in slots if slot.id in self._free_ms]
-            for slots in serving(self._pool, spec).values()
-        ]
+        nodes = [self._pool.on(node_id, spec) for node_id in self._pool.counts(spec)]
         chosen = min(
             (nsmallest(count, slots, key=self._order) for slots in nodes if len(slots) >= count),
             key=lambda slots: self._free_ms[slots[-1].id],
@@ -159,15 +157,19 @@ class _Coming:
         )
         if chosen is None:  # it will take some of these, at a time that nobody knows
             for slot in chain.from_iterable(nodes):
-                del self._free_ms[slot.id]
+                self._forget(slot)
             return None
         start_ms = self._free_ms[chosen[-1].id]
         for slot in chosen:
             if duration_ms is None:
-                del self._free_ms[slot.id]
+                self._forget(slot)
             else:
                 self._free_ms[slot.id] = Millis(start_ms + duration_ms)
         return start_ms
+
+    def _forget(self, slot: Slot) -> None:
+        del self._free_ms[slot.id]
+        self._pool.take(slot)
 
     def _order(self, slot: Slot) -> tuple[int, int, str]:
         return self._free_ms[slot.id], slot.memory_mib, slot.id

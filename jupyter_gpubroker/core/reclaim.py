@@ -27,7 +27,7 @@ def make_way(draft: Draft) -> None:
         elif request_id != lease.notice.request_id and not _is_for_end(lease):
             notice = replace(lease.notice, request_id=request_id)
             draft.put(replace(lease, notice=notice), Reason.of("notice_reassigned"))
-    for lease in found(Lease, draft.state.leases, "timed"):
+    for lease in found(Lease, draft.state.leases, "noticed"):
         if lease.notice is not None and lease.id not in wanted.idle and not _is_for_end(lease):
             _withdraw(draft, lease)
     for lease_id, request_id in wanted.jobs.items():

@@ -142,9 +142,8 @@ def _check_holds_nothing(state: State, session: Session) -> None:
 
 
 def _check_not_waiting(state: State, session: Session) -> None:
-    for request in live(state.requests):
-        if request.session_id == session.id:
-            raise Conflict(Reason.of("already_waiting", request_id=request.id))
+    for request in found(Request, state.requests, "by_session", session.id):
+        raise Conflict(Reason.of("already_waiting", request_id=request.id))
 
 
 def _same(existing: Request, event: RequestMade) -> None:

@@ -18,6 +18,7 @@ from .model import (
     JobState,
     Lease,
     LeaseState,
+    Millis,
     Request,
     RequestState,
     Session,
@@ -91,69 +92,51 @@ def shape_of(slot: Slot) -> Shape:
 
 # --- which entities are found by what --------------------------------------------------------------------------------------
 
+_TAKEABLE = frozenset({Verdict.IDLE, Verdict.WAITING_USER, Verdict.NEVER_USED, Verdict.HOST_BUSY})
+_HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
+
+
+def _only(is_meant: bool) -> Hashable:
+    return True if is_meant else None
+
 
 def _live(entity: Entity) -> Hashable:
-    return None if is_over(entity) else True
+    return _only(not is_over(entity))
 
 
-def _timed_request(request: Request) -> Hashable:
-    waits = request.state is RequestState.WAITING
-    return True if waits and request.expires_ms is not None else None
+def _over(entity: Entity) -> Hashable:
+    return _only(is_over(entity))
 
 
 def _demand(request: Request) -> Hashable:
     if request.state is not RequestState.WAITING:
         return None
-    return Demand(request.queue, request.spec, request.duration_ms, request.job_id is not None)
+    is_job = request.job_id is not None
+    return Demand(request.queue, request.spec, request.duration_ms, is_job)
 
 
 def _waiting_owner(request: Request) -> Hashable:
     return request.owner if request.state is RequestState.WAITING else None
 
 
-def _timed_lease(lease: Lease) -> Hashable:
-    times = (lease.deadline_ms, lease.order, lease.notice, lease.ends_ms)
-    is_timed = not is_over(lease) and any(each is not None for each in times)
-    return True if is_timed else None
-
-
-_TAKEABLE = frozenset({Verdict.IDLE, Verdict.WAITING_USER, Verdict.NEVER_USED, Verdict.HOST_BUSY})
+def _asking_session(request: Request) -> Hashable:
+    is_asking = request.state is RequestState.WAITING and request.job_id is None
+    return request.session_id if is_asking else None
 
 
 def _quiet_lease(lease: Lease) -> Hashable:
     is_held = lease.state is LeaseState.ACTIVE and lease.job_id is None
-    return True if is_held and lease.verdict in _TAKEABLE else None
+    return _only(is_held and lease.verdict in _TAKEABLE)
 
 
 def _preemptible_lease(lease: Lease) -> Hashable:
-    is_held = lease.state in (LeaseState.GRANTED, LeaseState.ACTIVE)
-    return lease.queue if is_held and lease.preemptible and lease.job_id is not None else None
-
-
-def _leaving_lease(lease: Lease) -> Hashable:
-    return True if lease.is_leaving else None
+    is_meant = lease.preemptible and lease.job_id is not None and lease.state in _HELD
+    return lease.queue if is_meant else None
 
 
 def _residual_lease(lease: Lease) -> Hashable:
     is_off = lease.state in (LeaseState.PARKED, LeaseState.CLEARED)
-    return True if is_off and lease.residue_mib else None
-
-
-def _holder(lease: Lease) -> Hashable:
-    return lease.session_id
-
-
-def _timed_session(session: Session) -> Hashable:
-    return True if session.state is SessionState.RESTARTING else None
-
-
-def _timed_job(job: Job) -> Hashable:
-    is_limited = job.state is JobState.RUNNING and job.time_limit_ms is not None
-    return True if is_limited or job.state is JobState.STOPPING else None
-
-
-def _stopping_job(job: Job) -> Hashable:
-    return True if job.state is JobState.STOPPING else None
+    return _only(is_off and bool(lease.residue_mib))
 
 
 def _loose_shape(slot: Slot) -> Hashable:
@@ -169,19 +152,47 @@ def _place(request: Request) -> Place:
     return Place(request.since_ms, request.number, request.id)
 
 
+def request_due_ms(request: Request) -> Millis | None:
+    return request.expires_ms if request.state is RequestState.WAITING else None
+
+
+def lease_due_ms(lease: Lease) -> Millis | None:
+    """When something must happen to the lease; the end of one taken for a time is announced besides (`ending`)."""
+    if lease.state is not LeaseState.ACTIVE:
+        return lease.deadline_ms
+    order_ms = None if lease.order is None else lease.order.due_ms
+    notice_ms = None if lease.notice is None else lease.notice.due_ms
+    return min((at for at in (order_ms, notice_ms) if at is not None), default=None)
+
+
+def job_due_ms(job: Job) -> Millis | None:
+    """When its time is over; that of a job being stopped depends on its lease (`stopping`)."""
+    if job.state is not JobState.RUNNING or job.time_limit_ms is None:
+        return None
+    return Millis((job.started_ms or 0) + job.time_limit_ms - job.saved_ms)
+
+
 class Index:
-    """Ids in groups by a key. The copy of a table shares its groups until it changes them."""
+    """Ids in groups by a key; None is in no group. The copy of a table shares its groups until it changes them."""
 
-    __slots__ = ("_key", "_own", "groups")
+    __slots__ = ("_key", "_own", "groups", "memo")
 
-    def __init__(self, key: Callable[[Any], Hashable], groups: dict[Any, Any]) -> None:
+    def __init__(self, key: Callable[[Any], Hashable]) -> None:
         self._key = key
         self._own: set[Any] | None = None
-        self.groups: dict[Any, Any] = groups
+        self.groups: dict[Any, Any] = {}
+        self.memo: dict[Any, Any] = {}  # what others worked out from these groups
 
     def shared(self) -> Index:
         self._own = None  # what was its own is shared from now on
-        return type(self)(self._key, self.groups)
+        copy = Index.__new__(type(self))
+        copy._key, copy._own, copy.groups, copy.memo = self._key, None, self.groups, self.memo
+        return copy
+
+    def empty(self) -> Index:
+        copy = self.shared()
+        copy.groups, copy.memo = {}, {}
+        return copy
 
     def change(self, old: Entity | None, new: Entity | None) -> None:
         before = None if old is None else self._key(old)
@@ -198,52 +209,63 @@ class Index:
 
     def _group(self, key: Any) -> Any:
         """The group, this index's own."""
-        if self._own is None:
-            self.groups, self._own = self.groups.copy(), set()
+        self._own_groups()
         group = self.groups.get(key)
-        if group is None or key not in self._own:
+        if group is None or key not in self._own_groups():
             group = self.groups[key] = self._copied(group)
-            self._own.add(key)
+            self._own_groups().add(key)
         return group
 
-    @staticmethod
-    def _copied(group: Any) -> Any:
+    def _own_groups(self) -> set[Any]:
+        if self._own is None:
+            self.groups, self._own = self.groups.copy(), set()
+        self.memo = {}
+        return self._own
+
+    def _copied(self, group: Any) -> Any:
         return {} if group is None else group.copy()
 
-    @staticmethod
-    def _stays(_old: Any, _new: Any) -> bool:
+    def _stays(self, _old: Any, _new: Any) -> bool:
         """Whether the group that it was and is in stays as it is."""
         return True
 
-    @staticmethod
-    def _add(group: Any, entity: Any) -> None:
+    def _add(self, group: Any, entity: Any) -> None:
         group[entity.id] = None
 
-    @staticmethod
-    def _take(group: Any, entity: Any) -> None:
+    def _take(self, group: Any, entity: Any) -> None:
         del group[entity.id]
 
 
-class Line(Index):
-    """Groups of requests in the order of their places."""
+class Sorted(Index):
+    """Groups in the order of what stands for each entity in them: a tuple that ends with its id."""
 
-    __slots__ = ()
+    __slots__ = ("_member",)
 
-    @staticmethod
-    def _copied(group: Any) -> Any:
+    def __init__(
+        self, key: Callable[[Any], Hashable], member: Callable[[Any], tuple[Any, ...]]
+    ) -> None:
+        super().__init__(key)
+        self._member = member
+
+    def shared(self) -> Index:
+        copy = super().shared()
+        assert isinstance(copy, Sorted)
+        copy._member = self._member
+        return copy
+
+    def _copied(self, group: Any) -> Any:
         return [] if group is None else group.copy()
 
-    @staticmethod
-    def _stays(old: Any, new: Any) -> bool:
-        return old is None or new is None or _place(old) == _place(new)
+    def _stays(self, old: Any, new: Any) -> bool:
+        if old is None or new is None or self._key(new) is None:
+            return True
+        return self._member(old) == self._member(new)
 
-    @staticmethod
-    def _add(group: Any, entity: Any) -> None:
-        insort(group, _place(entity))
+    def _add(self, group: Any, entity: Any) -> None:
+        insort(group, self._member(entity))
 
-    @staticmethod
-    def _take(group: Any, entity: Any) -> None:
-        del group[bisect_left(group, _place(entity))]
+    def _take(self, group: Any, entity: Any) -> None:
+        del group[bisect_left(group, self._member(entity))]
 
 
 class Tally(Index):
@@ -256,8 +278,7 @@ class Tally(Index):
         after = None if new is None else self._key(new)
         if before == after:
             return
-        if self._own is None:
-            self.groups, self._own = self.groups.copy(), set()
+        self._own_groups()
         if before is not None:
             self.groups[before] -= 1
             if not self.groups[before]:
@@ -266,28 +287,52 @@ class Tally(Index):
             self.groups[after] = self.groups.get(after, 0) + 1
 
 
-INDICES: Mapping[type[Entity], Mapping[str, tuple[type[Index], Callable[[Any], Hashable]]]] = {
-    Slot: {"loose": (Index, _loose_shape), "usable": (Tally, _usable_shape)},
-    Session: {"live": (Index, _live), "timed": (Index, _timed_session)},
+def _due(due_ms: Callable[[Any], Millis | None]) -> Index:
+    return Sorted(
+        lambda entity: _only(due_ms(entity) is not None), lambda entity: (due_ms(entity), entity.id)
+    )
+
+
+def _ended(since: str) -> Index:
+    return Sorted(_over, lambda entity: (getattr(entity, since) or 0, entity.id))
+
+
+INDICES: Mapping[type[Entity], Mapping[str, Index]] = {
+    Slot: {
+        "loose": Index(_loose_shape),
+        "usable": Tally(_usable_shape),
+        "quarantined": Index(lambda slot: _only(slot.state is SlotState.QUARANTINED)),
+    },
+    Session: {
+        "live": Index(_live),
+        "over": _ended("since_ms"),
+        "restarting": Index(lambda one: _only(one.state is SessionState.RESTARTING)),
+    },
     Request: {
-        "live": (Index, _live),
-        "timed": (Index, _timed_request),
-        "lines": (Line, _demand),
-        "waiting": (Tally, _waiting_owner),
+        "live": Index(_live),
+        "over": _ended("ended_ms"),
+        "due": _due(request_due_ms),
+        "lines": Sorted(_demand, _place),
+        "waiting": Tally(_waiting_owner),
+        "by_session": Index(_asking_session),
     },
     Lease: {
-        "live": (Index, _live),
-        "timed": (Index, _timed_lease),
-        "quiet": (Index, _quiet_lease),
-        "preemptible": (Index, _preemptible_lease),
-        "leaving": (Index, _leaving_lease),
-        "residual": (Index, _residual_lease),
-        "by_session": (Index, _holder),
+        "live": Index(_live),
+        "over": _ended("since_ms"),
+        "due": _due(lease_due_ms),
+        "ending": Index(lambda one: _only(one.ends_ms is not None and not is_over(one))),
+        "noticed": Index(lambda one: _only(one.notice is not None)),
+        "quiet": Index(_quiet_lease),
+        "preemptible": Index(_preemptible_lease),
+        "leaving": Index(lambda one: _only(one.is_leaving)),
+        "residual": Index(_residual_lease),
+        "by_session": Index(lambda one: one.session_id),
     },
     Job: {
-        "live": (Index, _live),
-        "timed": (Index, _timed_job),
-        "stopping": (Index, _stopping_job),
+        "live": Index(_live),
+        "over": _ended("since_ms"),
+        "due": _due(job_due_ms),
+        "stopping": Index(lambda one: _only(one.state is JobState.STOPPING)),
     },
 }
 
@@ -304,7 +349,7 @@ class Table(dict[K, E], Generic[K, E]):
             self.indices = {name: index.shared() for name, index in entities.indices.items()}
             return
         kinds = INDICES.get(entity_type, {})
-        self.indices = {name: kind(key, {}) for name, (kind, key) in kinds.items()}
+        self.indices = {name: kind.empty() for name, kind in kinds.items()}
         for entity in entities.values():
             for index in self.indices.values():
                 index.change(None, entity)

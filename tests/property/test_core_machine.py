@@ -377,11 +377,21 @@ class Broker(CheckedBroker):
         owner=st.sampled_from(OWNERS),
         spec=st.sampled_from(SPECS[:3]),
         limit=st.sampled_from([None, 60_000]),
+        preemptible=st.booleans(),
+        checkpoint_ms=st.sampled_from([None, 20_000]),
     )
-    def runner_comes_with_a_job(self, owner: Owner, spec: SlotSpec, limit: int | None) -> None:
+    def runner_comes_with_a_job(
+        self,
+        owner: Owner,
+        spec: SlotSpec,
+        limit: int | None,
+        preemptible: bool,
+        checkpoint_ms: int | None,
+    ) -> None:
         self.open(owner, SessionKind.RUNNER, None)
-        runner_id = SessionId(f"{self.names:032x}")
-        self.do(JobSubmitted(owner, JobId(self.name()), runner_id, "j", spec, "batch", limit))
+        runner_id, job_id = SessionId(f"{self.names:032x}"), JobId(self.name())
+        how = (limit, preemptible, checkpoint_ms)
+        self.do(JobSubmitted(owner, job_id, runner_id, "j", spec, "batch", *how))
         self.look()
 
     @rule(

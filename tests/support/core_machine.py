@@ -9,6 +9,7 @@ from jupyter_gpubroker.core.decide import advance, apply, effects_of, next_deadl
 from jupyter_gpubroker.core.effects import AdmitHold
 from jupyter_gpubroker.core.events import (
     Event,
+    JobEnded,
     ProcessOnSlot,
     SessionEnded,
     SlotObservation,
@@ -179,6 +180,9 @@ class CheckedBroker(RuleBasedStateMachine):
         """When everybody is gone and the devices are there and empty, all is over and every slot is free."""
         for session_id in list(self.state.sessions):
             self.do(SessionEnded(session_id, Reason.of("shut_down")))
+        for job in list(self.state.jobs.values()):
+            if job.pid is not None:
+                self.do(JobEnded(job.owner, job.id, job.attempt, None))
         self.on_slot.clear()
         self.report(GPUS + SLICES)
         for _ in range(2):

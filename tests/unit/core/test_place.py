@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpubroker.core.model import MiB, Reason, SlotId, SlotSpec
-from jupyter_gpubroker.core.place import choose, describe, never_served, pooled, serves
+from jupyter_gpubroker.core.place import describe, never_served, serves
+from jupyter_gpubroker.core.pool import Pool
 from jupyter_gpubroker.errors import Refused
 from tests.support.core_world import World, slice_of, whole
 
@@ -46,12 +47,12 @@ def test_which_slots_could_serve(spec: SlotSpec, fitting: set[str]) -> None:
     ],
 )
 def test_the_smallest_that_serves_is_chosen(spec: SlotSpec, chosen: list[str] | None) -> None:
-    found = choose(pooled(world().state.slots.values()), spec)
+    found = Pool(world().state.slots.values()).best(spec)
     assert (None if found is None else [slot.id for slot in found]) == chosen
 
 
 def test_among_equals_the_one_it_had_before_is_preferred() -> None:
-    found = choose(pooled(world().state.slots.values()), SlotSpec(model="H200"), [SlotId("GPU-1")])
+    found = Pool(world().state.slots.values()).best(SlotSpec(model="H200"), [SlotId("GPU-1")])
     assert found is not None
     assert found[0].id == "GPU-1"
 
