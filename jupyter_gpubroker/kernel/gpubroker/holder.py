@@ -138,7 +138,6 @@ class Holder:
             self._gave_back(lease, "checkpointed")
         elif self._main.away == "checkpointed" and state == "active" and order is None:
             self._main.brought_back()
-            self._notices.returned()
             self._session.wake()
 
     def _obey(self, lease: View) -> None:
@@ -159,9 +158,7 @@ class Holder:
             # The order had run out: the broker has gone on without this answer, and hears no more of it.
             self._answered = (key, None)
             self._give_back.undo(lease)
-        elif answer["ok"] and order["resume"]:
-            self._notices.returned()
-        elif answer["ok"]:
+        elif answer["ok"] and not order["resume"]:
             self._gave_back(lease, order["kind"])
         self._session.wake()
 

@@ -43,18 +43,13 @@ class Notices:
         text = self._text(notice, lease)
         if is_new:
             self._board = Board(is_quiet=True)
-            self.say_before_next_cell(f"{of_view(notice['reason'])} {say('notice_keep')}")
+            self.say_before_next_cell(text)
         if self._board.show(text) and is_new:
             self._broker.notice_shown(lease["id"], notice["number"])
 
     def gone(self, kind: str) -> None:
         """The GPU went to somebody who waited, by `kind`."""
         self.say_before_next_cell(say("gone_back" if kind == "empty" else "gone_parked"))
-
-    def returned(self) -> None:
-        """The memory is back: what was said of its absence is over."""
-        self._lines = []
-        self._board.update(say("notice_returned"))
 
     def say_before_next_cell(self, line: str) -> None:
         self._lines = [*self._lines, line][-LINES_MAX:]
@@ -72,7 +67,7 @@ class Notices:
             if kinds
             else say("notice_due_unsure", left=duration_text(left_ms))
         )
-        return "\n".join([due, of_view(notice["reason"]), say("notice_keep")])
+        return " ".join([of_view(notice["reason"]), due, say("notice_keep")])
 
     def _close(self, lease: Optional[View]) -> None:
         """The notice is over; say how it ended."""

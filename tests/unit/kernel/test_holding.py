@@ -308,11 +308,11 @@ def test_a_notice_is_shown_counted_down_and_told_before_the_next_cell(
     assert process.look(notice()) == 5
     process.look(notice())
     assert process.double.bodies(":shown") == [{"number": 1}]
-    assert "Your GPU goes back in" in shown.texts[0]
+    assert "So it is. It goes back in" in shown.texts[0]
     assert len(process.notices.take_lines()) == 1
     assert process.notices.take_lines() == []
     assert process.look(lease(sentence="Kept.")) == 30
-    assert "stays yours.\nKept." in shown.texts[-1]
+    assert "stays yours. Kept." in shown.texts[-1]
 
 
 def test_a_second_notice_is_another(process: Process, shown: Shown) -> None:
