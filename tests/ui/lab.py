@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
+from jupyter_gpubroker.broker.api.values import name_of
 from jupyter_gpubroker.client import BrokerClient, Places, routes
 from jupyter_gpubroker.client.start import ensure_broker
 from jupyter_gpubroker.wire.routes import Route
@@ -165,7 +166,8 @@ class Lab:
         """The session of a notebook's kernel, once its server has told the broker of it."""
 
         def of_it(sessions: Sequence[SessionView]) -> list[SessionView]:
-            return [session for session in sessions if Path(session.name).name == notebook]
+            shown = name_of(notebook)
+            return [session for session in sessions if Path(session.name).name == shown]
 
         view = self.until(routes.SESSIONS, lambda view: bool(of_it(view.sessions)))
         (session,) = of_it(view.sessions)
