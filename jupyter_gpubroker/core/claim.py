@@ -16,10 +16,9 @@ from itertools import chain
 from . import giveback
 from .clear import admits
 from .idle import is_fresh, policy_of, reclaimable_ms
-from .jobs import lease_of, lost_ms
+from .jobs import is_stoppable, lease_of, lost_ms
 from .model import (
     Job,
-    JobState,
     Lease,
     LeaseId,
     LeaseState,
@@ -217,8 +216,7 @@ def _victims(state: State, now: Millis) -> Iterator[_Candidate]:
             lease = state.leases[lease_id]
             assert lease.job_id is not None
             job = state.jobs[lease.job_id]
-            is_stoppable = job.state in (JobState.STARTING, JobState.RUNNING)
-            if is_stoppable and now - lease.granted_ms >= protected_ms:
+            if is_stoppable(state, job) and now - lease.granted_ms >= protected_ms:
                 cost = (lost_ms(job, now), -len(lease.holds), job.number)
                 yield _Candidate(lease, giveback.slots_of(state, lease), cost, is_job=True)
 

@@ -31,6 +31,7 @@ from .model import (
     RequestId,
     RequestState,
     SessionKind,
+    SessionState,
     State,
 )
 from .table import live
@@ -121,6 +122,12 @@ def preempt(draft: Draft, lease: Lease, request: Request) -> None:
     ran_ms = draft.now - lease.granted_ms
     reason = Reason.of("preempted", queue=request.queue, ran_ms=ran_ms)
     stop(draft, draft.state.jobs[lease.job_id], reason)
+
+
+def is_stoppable(state: State, job: Job) -> bool:
+    """Whether it has begun, and its runner is there to stop it and to start it again."""
+    has_begun = job.state in (JobState.STARTING, JobState.RUNNING)
+    return has_begun and state.sessions[job.session_id].state is SessionState.LIVE
 
 
 def is_preempted(job: Job) -> bool:

@@ -116,6 +116,14 @@ def test_who_is_not_preemptible_and_who_is_of_the_same_tier_goes_on() -> None:
     assert stopping(world) == set()
 
 
+def test_a_job_whose_runner_is_gone_goes_on_as_nobody_would_run_it_again() -> None:
+    world = gpus(1)
+    runs(world, "job")
+    world.ends("ada-runner")
+    asks(world, "k")
+    assert stopping(world) == set()
+
+
 def test_a_protected_job_runs_for_its_time() -> None:
     world = gpus(1)
     world.do(PolicyApplied(queues=(Queue("batch", Tier.BATCH, None, True, 20 * MINUTE),)))
