@@ -90,7 +90,7 @@ def test_a_gpu_is_asked_for_watched_and_kept_by_clicks(
     toast = Toast(desk.page, "lunch.ipynb goes back at")
     toast.seen()
     chip.shows(COUNTDOWN)
-    expect(panel.cards.first).to_contain_text("somebody waits for the GPU")
+    expect(panel.cards.first).to_contain_text("somebody waits for its GPU")
     expect(desk.page).to_have_title(re.compile("GPU goes back"), timeout=SEEN_MS)
     told = chip.button.inner_text()
     expect(chip.button).not_to_have_text(told, timeout=SEEN_MS)  # it counts down
