@@ -81,6 +81,9 @@ class SlotObservation:
 
     busy:      the holder's own processes (where the device can tell, else anybody) worked on the device in the window.
     host_busy: the holder's process tree used the CPU or did I/O in the window.
+    window_ms: the time up to the look that `busy` speaks of; None: all of it since the look before.
+    source:    what `busy` was read from (`device` is a counter of the whole GPU, which says nothing of a slice of it).
+    sm_percent, dram_percent, power_above_idle_mw: what tells work from spinning, of the slot itself.
     """
 
     slot_id: SlotId
@@ -89,6 +92,11 @@ class SlotObservation:
     memory_used_mib: MiB | None
     processes: tuple[ProcessOnSlot, ...] | None
     utilisation_percent: int | None = None
+    window_ms: int | None = None
+    source: str | None = None
+    sm_percent: int | None = None
+    dram_percent: int | None = None
+    power_above_idle_mw: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,35 @@ class SlotsObserved:
     node_id: NodeId
     slots: tuple[SlotObservation, ...]
     leaving: frozenset[LeaseId]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFault:
+    """What a GPU complained of: an `xid` with its number, or without one that uncorrectable memory errors (`ecc`) were counted.
+
+    `slot_id`: of that MIG instance alone.
+    """
+
+    kind: str
+    code: int = 0
+    slot_id: SlotId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSeen:
+    """The health of one GPU. `recovery_action` is what the driver asks for, `none` or its word; None: it cannot be asked."""
+
+    gpu_id: GpuId
+    recovery_action: str | None = None
+    faults: tuple[GpuFault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GpusObserved:
+    """`faults` are those since the last such event."""
+
+    node_id: NodeId
+    gpus: tuple[GpuSeen, ...]
 
 
 @dataclass(frozen=True, slots=True)
