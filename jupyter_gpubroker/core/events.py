@@ -66,13 +66,20 @@ class ProcessOwner(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessOnSlot:
-    """A compute process the device lists (graphics processes are left out by the agent). Memory None is unknown."""
+    """A compute process the device lists (graphics processes are left out by the agent). None is unknown.
+
+    computes:  the device's counter of this process moved in the window.
+    is_exempt: a display server, a service of the driver or an allowed user's: never stopped, and not told as a use without lease.
+    """
 
     pid: int
     owned_by: ProcessOwner
     holder_id: str | None = None
     uid: int | None = None
     memory_mib: MiB | None = None
+    start_ticks: int | None = None
+    computes: bool | None = None
+    is_exempt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,8 @@ class SlotObservation:
     window_ms: the time up to the look that `busy` speaks of; None: all of it since the look before.
     source:    what `busy` was read from (`device` is a counter of the whole GPU, which says nothing of a slice of it).
     sm_percent, dram_percent, power_above_idle_mw: what tells work from spinning, of the slot itself.
+    left_behind: of a slot whose holder let go: living processes of the tree of a first process that is gone, on the device or
+               not (yet); None where that could not be told.
     """
 
     slot_id: SlotId
@@ -97,6 +106,7 @@ class SlotObservation:
     sm_percent: int | None = None
     dram_percent: int | None = None
     power_above_idle_mw: int | None = None
+    left_behind: tuple[ProcessOnSlot, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
