@@ -83,6 +83,20 @@ class ProcessOnSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class HostUse:
+    """What the whole process tree of a slot's worker did on the host in the window. None is unknown.
+
+    listens: a process of it waits for connections by TCP at a port that is not the kernel's or the debugger's own; looked at
+             only while the device is quiet.
+    """
+
+    processes: int
+    cpu_percent: int | None = None
+    io_kib_per_s: int | None = None
+    listens: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SlotObservation:
     """One slot over the last window. None is unknown, never zero and never idle.
 
@@ -107,6 +121,7 @@ class SlotObservation:
     dram_percent: int | None = None
     power_above_idle_mw: int | None = None
     left_behind: tuple[ProcessOnSlot, ...] | None = ()
+    host: HostUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
