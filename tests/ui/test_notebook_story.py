@@ -93,7 +93,7 @@ def test_a_gpu_goes_to_the_job_during_lunch_at_a_breakpoint_and_comes_back(
     stopped.asked()
     job = lab.submit(*JOB)
 
-    expect(stopped.notice).to_contain_text("gpubroker.keep()", timeout=SEEN_MS)
+    expect(stopped.notice).to_contain_text("%gpu keep", timeout=SEEN_MS)
     expect(stopped.input).to_be_visible()
     look("notice")
     ended = lab.until(routes.JOB, lambda view: view.outcome is not None, job)
@@ -123,7 +123,7 @@ def test_who_says_keep_keeps_the_gpu(lab: Lab, desk: Desk, look: Look) -> None:
     stopped, keep = notebook.cell(2), notebook.cell(3)
     stopped.start()
     stopped.asked()
-    expect(stopped.notice).to_contain_text("gpubroker.keep()", timeout=SEEN_MS)
+    expect(stopped.notice).to_contain_text("%gpu keep", timeout=SEEN_MS)
     told = stopped.notice.inner_text()
     expect(stopped.notice).not_to_have_text(told, timeout=SEEN_MS)  # it counts down
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
@@ -131,7 +131,7 @@ def test_who_says_keep_keeps_the_gpu(lab: Lab, desk: Desk, look: Look) -> None:
         stopped.notice.scroll_into_view_if_needed()
         look(f"notice in {theme}")
         assert contrast(stopped.notice) >= 4.5
-    stopped.answer("gpubroker.keep('1s')")
+    stopped.answer("%gpu keep 1s")
     expect(stopped.notice.first).to_contain_text("stays yours", timeout=SEEN_MS)
     look("kept at the prompt")
     stopped.answer("c")

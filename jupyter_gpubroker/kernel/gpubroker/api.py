@@ -14,6 +14,7 @@ from . import arguments, quantities, render
 from .errors import Interrupted, Unavailable
 from .runtime import current
 from .sentences import say
+from .telling import tell
 
 Result = TypeVar("Result")
 
@@ -39,7 +40,7 @@ def _harmless(function: Callable[..., Result]) -> Callable[..., Optional[Result]
         try:
             return function(*args, **kwargs)
         except Unavailable as error:
-            print(error)
+            tell(str(error))
             return None
         except KeyboardInterrupt as error:
             raise Interrupted(str(error) or say("interrupted")) from None
@@ -82,7 +83,7 @@ async def arequest(
     try:
         return _lease(await current().arequest(wanted))
     except Unavailable as error:
-        print(error)
+        tell(str(error))
         return None
 
 
@@ -105,67 +106,67 @@ def release(kind: Optional[str] = None) -> None:
     Kinds: "parked" (memory waits on the host and returns), "checkpointed" (the driver does it), "restarted" (the kernel
     restarts; what can be saved is). Without a kind nothing is lost: where a context lives the GPU stays, and the ways are told.
     """
-    print(current().release(kind))
+    tell(current().release(kind))
 
 
 @_harmless
 def keep(duration: Optional[str] = None) -> None:
     """Hold on to an idle GPU for a while, against the notice."""
-    print(current().keep(None if duration is None else quantities.duration_ms(duration)))
+    tell(current().keep(None if duration is None else quantities.duration_ms(duration)))
 
 
 @_harmless
 def park() -> None:
     """Move GPU memory to the host and give the GPU back; it returns before the next cell that is not `%gpu`."""
-    print(current().release("parked"))
+    tell(current().release("parked"))
 
 
 @_harmless
 def unpark() -> None:
     """Get a parked GPU back now."""
-    print(current().unpark())
+    tell(current().unpark())
 
 
 @_harmless
 def status() -> None:
     """What this kernel holds or waits for, and what is free."""
-    print(current().status())
+    tell(current().status())
 
 
 @_harmless
 def why() -> None:
     """Why things are as they are: the decisions about this kernel's GPU, with their numbers."""
-    print(current().why())
+    tell(current().why())
 
 
 @_harmless
 def queue() -> None:
     """Who waits, in order."""
-    print(current().queue())
+    tell(current().queue())
 
 
 @_harmless
 def policy() -> None:
     """The rules this kernel's GPU is lent by."""
-    print(current().policy())
+    tell(current().policy())
 
 
 @_harmless
 def consent_restart(consent: bool = True) -> None:
     """Allow (or forbid) that an idle GPU is taken back by restarting the kernel; says first what would be lost."""
-    print(current().consent_restart(consent))
+    tell(current().consent_restart(consent))
 
 
 @_harmless
 def restart() -> None:
     """Restart the kernel and keep the lease: for a process that looked for a GPU before it had one."""
-    print(current().restart())
+    tell(current().restart())
 
 
 @_harmless
 def restore() -> None:
     """Bring back the variables that were saved before a restart."""
-    print(current().restore())
+    tell(current().restore())
 
 
 def doctor() -> bool:
@@ -173,13 +174,13 @@ def doctor() -> bool:
     from .checks import checks
 
     found = checks()
-    print(render.checks(found))
+    tell(render.checks(found))
     return all(check.ok for check in found)
 
 
 def help() -> None:  # noqa: A001 - the word users look for
     """What `%gpu` understands."""
-    print(say("help"))
+    tell(say("help"))
 
 
 def _lease(view: Any) -> Lease:

@@ -158,16 +158,20 @@ ENGLISH = {
     "kind_kept": "no way works for this process now, so it stays",
     "simulated": "simulated",
     # --- Notices, and GPUs that are away --------------------------------------------------------
-    "notice_due": "It goes back in {left} ({kind}).",
-    "notice_due_unsure": "It is asked for in {left}; as things are it cannot be taken without harm and would stay.",
-    "notice_keep": "At a prompt, write gpubroker.keep().",
-    "notice_over": "The GPU stays yours. {sentence}",
+    "notice_due": "Your GPU goes back in {left} ({kind}).",
+    "notice_due_unsure": "Your GPU is asked for in {left}; as things are it cannot be taken without harm and would stay.",
+    "keep_in_cell": "`%gpu keep` keeps it.",
+    "keep_at_debugger": "`%gpu keep` keeps it, typed at this prompt.",
+    "keep_at_input": "To keep it, answer the prompt.",
+    "keep_at_breakpoint": "To keep it, step or continue in the debugger.",
+    "notice_over": "The GPU stays yours.\n{sentence}",
     "gone_back": "Your idle GPU went to somebody who waited; `%gpu request` asks for one again.",
     "gone_parked": (
         "Your idle GPU went to somebody who waited; its memory waits on the host, and it returns "
         "before your next cell runs."
     ),
-    "notice_past": "The countdown is over and the GPU goes to somebody who waited.",
+    "notice_past": "Your GPU went to somebody who waited.",
+    "notice_returned": "Your GPU is back, as you left it.",
     "lease_over": "Your GPU lease ended; `%gpu why` says why, `%gpu request` asks for one again.",
     "still_away": (
         "Interrupted: your GPU is still parked, so the code was not run. Run it again to wait for "

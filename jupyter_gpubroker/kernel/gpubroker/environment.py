@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Tuple
 
 from .sentences import say
+from .telling import tell
 
 if TYPE_CHECKING:
     from os import _Environ
@@ -66,7 +67,7 @@ class VisibleDevices:
     """The variable of this process. `asks` is called with a number of GPUs when a cell wants some; `tells` with sentences."""
 
     def __init__(
-        self, asks: Callable[[int], None] = lambda _: None, tells: Callable[[str], None] = print
+        self, asks: Callable[[int], None] = lambda _: None, tells: Callable[[str], None] = tell
     ) -> None:
         self.lent: Tuple[str, ...] = ()
         self.hidden_by_user = False

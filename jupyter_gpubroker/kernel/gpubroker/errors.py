@@ -13,7 +13,9 @@ class Plain:
     """IPython prints this instead of a traceback."""
 
     def _render_traceback_(self) -> List[str]:
-        return [str(self)]
+        from .telling import wrapped
+
+        return wrapped(str(self)).split("\n")
 
 
 class GPUBrokerError(Plain, Exception):

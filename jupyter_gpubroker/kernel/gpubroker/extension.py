@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import runtime
+from . import debugger_prompt, runtime
 from .environment import NAME, NOTHING
 from .errors import Unavailable
 from .magic import gpu
@@ -20,6 +20,7 @@ LEASE = "GPUBROKER_LEASE"
 def load(shell: Any) -> None:
     """Register the magic; start to listen where a broker lends to this process. Loading twice changes nothing."""
     shell.register_magic_function(gpu, "line", "gpu")
+    debugger_prompt.install(gpu)
     if runtime.is_running():
         return
     try:
@@ -37,4 +38,5 @@ def load(shell: Any) -> None:
 def unload(shell: Any) -> None:
     """Leave the kernel as it was; the lease stays until the process ends."""
     runtime.stop()
+    debugger_prompt.uninstall()
     shell.magics_manager.magics["line"].pop("gpu", None)

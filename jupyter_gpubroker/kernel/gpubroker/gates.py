@@ -13,11 +13,13 @@ import re
 import threading
 from typing import Any, Callable, List, Optional
 
+from . import debugger_prompt
 from .arrival import Arrival
 from .errors import GPUBrokerError
 from .main_thread import MainThread
 from .notices import Notices
 from .sentences import say
+from .telling import tell, wrapped
 
 DEBUGGER_WAIT_S = 5.0
 # Those that run code: a look at a variable calls its __repr__, which reads device memory.
@@ -90,7 +92,7 @@ class Gates:
         if threading.current_thread() is threading.main_thread():
             self._cell_runs(True)
         for line in self._notices.take_lines():
-            print(line)
+            tell(line)
         source = getattr(info, "raw_cell", None) or ""
         if self._arrival.is_needed and not is_ours(source):
             try:
@@ -117,15 +119,16 @@ class Gates:
 
     def _asking(self, original: Any) -> Any:
         def ask(*args: Any, **kwargs: Any) -> Any:
+            is_debugger = debugger_prompt.is_open()
             while True:
                 try:
-                    with self._main.waiting():
+                    with self._main.waiting("debugger" if is_debugger else "input"):
                         answer = original(*args, **kwargs)
                 except BaseException:
                     # Interrupted or ended at the prompt: its handlers run now, and they may use the GPU.
                     self._is_back()
                     raise
-                if self._is_back():
+                if (is_debugger and debugger_prompt.is_command(answer)) or self._is_back():
                     return answer
 
         return ask
@@ -134,7 +137,7 @@ class Gates:
         try:
             self._arrival.bring_back()
         except (GPUBrokerError, KeyboardInterrupt) as error:
-            print(str(error) or say("still_away"))
+            tell(str(error) or say("still_away"))
             return False
         return True
 
@@ -180,7 +183,7 @@ def _held(sentence: str) -> Exception:
 
     class CellHeld(InputRejected):
         def _render_traceback_(self) -> List[str]:
-            return [str(self)]
+            return [wrapped(str(self))]
 
     return CellHeld(sentence)
 

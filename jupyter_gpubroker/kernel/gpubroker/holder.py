@@ -138,6 +138,7 @@ class Holder:
             self._gave_back(lease, "checkpointed")
         elif self._main.away == "checkpointed" and state == "active" and order is None:
             self._main.brought_back()
+            self._notices.returned()
             self._session.wake()
 
     def _obey(self, lease: View) -> None:
@@ -158,7 +159,9 @@ class Holder:
             # The order had run out: the broker has gone on without this answer, and hears no more of it.
             self._answered = (key, None)
             self._give_back.undo(lease)
-        elif answer["ok"] and not order["resume"]:
+        elif answer["ok"] and order["resume"]:
+            self._notices.returned()
+        elif answer["ok"]:
             self._gave_back(lease, order["kind"])
         self._session.wake()
 

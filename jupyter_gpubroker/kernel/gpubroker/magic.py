@@ -8,6 +8,7 @@ from . import arguments, render
 from .errors import Interrupted, Refused, Unavailable
 from .runtime import current
 from .sentences import say
+from .telling import tell
 
 _KEYS = {"p": "parked", "c": "checkpointed", "r": "restarted"}
 
@@ -22,7 +23,7 @@ def gpu(line: str) -> None:
     except KeyboardInterrupt as error:
         raise Interrupted(str(error) or say("interrupted")) from None
     if text:
-        print(text)
+        tell(text)
 
 
 def _request(words: List[str]) -> str:
@@ -43,12 +44,12 @@ def _release(words: List[str]) -> str:
         except Refused as error:
             if error.code != "context_alive":
                 raise
-            print(error)
+            tell(str(error))
         kind = _KEYS.get(_answer("ask_choice"))
         if kind is None:
             return say("nothing_done")
     if kind == "restarted":
-        print(runtime.losses())
+        tell(runtime.losses())
         if not is_sure and _answer("ask_restart") not in ("y", "yes", "s", "si", "sí"):
             return say("nothing_done")
     return runtime.release(kind)

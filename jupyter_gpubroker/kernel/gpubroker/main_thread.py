@@ -20,6 +20,7 @@ class MainThread:
         self._lock = threading.Lock()
         self._running: Set[int] = set()
         self._waits = 0
+        self._prompt: Optional[str] = None
         self.away: Optional[str] = None  # the give-back kind by which memory left
 
     def begins(self) -> None:
@@ -32,15 +33,22 @@ class MainThread:
             self._running.discard(threading.get_ident())
 
     @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """The running cell waits, at a prompt or for the broker, and touches no GPU meanwhile."""
+    def waiting(self, prompt: Optional[str] = None) -> Iterator[None]:
+        """The running cell waits, at a `prompt` or for the broker, and touches no GPU meanwhile."""
         with self._lock:
             self._waits += 1
+            before, self._prompt = self._prompt, prompt or self._prompt
         try:
             yield
         finally:
             with self._lock:
                 self._waits -= 1
+                self._prompt = before
+
+    @property
+    def rests_at(self) -> str:
+        """Where its user has to act: a `cell`, a prompt (`debugger` or `input`), or a `breakpoint` of JupyterLab's debugger."""
+        return "breakpoint" if self._stopped() else self._prompt or "cell"
 
     @property
     def in_cell(self) -> bool:

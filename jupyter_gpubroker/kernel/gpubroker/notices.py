@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from .board import Board
 from .broker import Broker, View
@@ -19,10 +19,11 @@ Number = Tuple[str, int]
 
 
 class Notices:
-    """The notice that runs, and what is to be said before the next cell."""
+    """The notice that runs, and what is to be said before the next cell. `rests_at` tells where its reader can act."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, rests_at: Callable[[], str]) -> None:
         self._broker = broker
+        self._rests_at = rests_at
         self._number: Optional[Number] = None
         self._lease: Optional[View] = None
         self._board = Board(is_quiet=True)
@@ -43,13 +44,18 @@ class Notices:
         text = self._text(notice, lease)
         if is_new:
             self._board = Board(is_quiet=True)
-            self.say_before_next_cell(text)
+            self.say_before_next_cell(f"{of_view(notice['reason'])} {say('keep_in_cell')}")
         if self._board.show(text) and is_new:
             self._broker.notice_shown(lease["id"], notice["number"])
 
     def gone(self, kind: str) -> None:
         """The GPU went to somebody who waited, by `kind`."""
         self.say_before_next_cell(say("gone_back" if kind == "empty" else "gone_parked"))
+
+    def returned(self) -> None:
+        """The memory is back: what was said of its absence is over."""
+        self._lines = []
+        self._board.update(say("notice_returned"))
 
     def say_before_next_cell(self, line: str) -> None:
         self._lines = [*self._lines, line][-LINES_MAX:]
@@ -67,7 +73,8 @@ class Notices:
             if kinds
             else say("notice_due_unsure", left=duration_text(left_ms))
         )
-        return " ".join([of_view(notice["reason"]), due, say("notice_keep")])
+        how = say("keep_in_cell" if self._rests_at() == "cell" else "keep_at_" + self._rests_at())
+        return "\n".join([due, of_view(notice["reason"]), how])
 
     def _close(self, lease: Optional[View]) -> None:
         """The notice is over; say how it ended."""

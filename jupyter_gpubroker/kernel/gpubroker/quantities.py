@@ -15,6 +15,7 @@ MEMORY_MIB_MAX = 16_777_216
 SLOTS_MAX = 1_024
 
 _UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
+_UNITS_WRITTEN = ("d", "h", "min", "s")
 _UNIT_MIB = {"m": 1, "g": 1_024, "t": 1_024 * 1_024}
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?[dhms])+")
 _DURATION_PART = re.compile(r"([0-9.]+)([dhms])")
@@ -64,16 +65,15 @@ def slice_profile(text: str) -> str:
 
 
 def duration_text(milliseconds: int) -> str:
-    """The two largest units: `1h 30m`, `12s`, `0.4s`."""
-    if milliseconds < 10_000:
-        seconds_text = f"{max(milliseconds, 0) / 1000:.1f}"
-        return (seconds_text[:-2] if seconds_text.endswith(".0") else seconds_text) + "s"
-    seconds = (milliseconds + 500) // 1000
+    """Two units at most, as the broker writes them: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
+    if milliseconds < 1_000:
+        return f"{max(milliseconds, 0) / 1_000:.1g} s"
+    seconds = milliseconds // 1_000
     numbers = (seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60, seconds % 60)
-    shown = [(number, unit) for number, unit in zip(numbers, "dhms")]
+    shown = [(number, unit) for number, unit in zip(numbers, _UNITS_WRITTEN)]
     while shown[0][0] == 0:
         shown.pop(0)
-    return " ".join(f"{number}{unit}" for number, unit in shown[:2] if number)
+    return " ".join(f"{number} {unit}" for number, unit in shown[:2] if number)
 
 
 def memory_text(mib: int) -> str:

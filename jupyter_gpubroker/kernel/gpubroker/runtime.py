@@ -29,6 +29,7 @@ from .parking import Parking
 from .quantities import duration_text
 from .sentences import of_view, say
 from .session import Session
+from .telling import tell
 from .waiting import Wait
 
 START_S = 6.0  # a broker that is being started answers by then
@@ -46,11 +47,11 @@ class Runtime:
         self.enforces = enforces
         kernel = getattr(shell, "kernel", None)
         self.main = MainThread(lambda: debugger_stopped(kernel))
-        self.devices = VisibleDevices(self._variable_asks, print)
+        self.devices = VisibleDevices(self._variable_asks, tell)
         self.first_use = FirstUse(first_use, self._library_asks, self._hint, self._may_ask)
         parking = Parking(state_folder())
         self.offers = Offers(self.main, parking, lambda: self.first_use.asks_anew)
-        self.notices = Notices(session.broker)
+        self.notices = Notices(session.broker, lambda: self.main.rests_at)
         folder = os.path.join(state_folder(), "restore", saving.kernel_key(shell) or session.id)
         self.saver = saving.Saver(folder, shell)
         give_back = GiveBack(
@@ -143,20 +144,20 @@ class Runtime:
             raise Refused(say("held_fewer", what=render.what(held)), "held_fewer")
         if held["state"] == "parked":
             self.arrival.bring_back()
-            print(say("is_back", what=render.what(held)))
+            tell(say("is_back", what=render.what(held)))
         else:
-            print(say("held_already", what=render.what(held)))
+            tell(say("held_already", what=render.what(held)))
         return held
 
     def _arrived(self, lease: View) -> None:
         self.holder.apply(lease)
         self.session.refresh()
-        print(render.granted(lease))
+        tell(render.granted(lease))
         state = cuda_state.look()
         if state.kind == cuda_state.BLIND:
-            print(say("cuda_blind", library=state.by))
+            tell(say("cuda_blind", library=state.by))
         elif state.kind == cuda_state.UNSURE:
-            print(say("cuda_unsure", library=state.by))
+            tell(say("cuda_unsure", library=state.by))
 
     # --- asked for by code -------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class Runtime:
         )
 
     def _library_asks(self, library: str) -> None:
-        print(say("first_use_asks", library=library))
+        tell(say("first_use_asks", library=library))
         self._try_to_get(Wanted({"count": 1}), say("first_use_cpu", library=library))
 
     def _variable_asks(self, count: int) -> None:
@@ -180,17 +181,17 @@ class Runtime:
         if self.first_use.mode == "auto" and self.first_use.in_cell:
             self._try_to_get(Wanted({"count": count}), say("variable_unset"))
         else:
-            print(say("variable_hint", count=count))
+            tell(say("variable_hint", count=count))
 
     def _try_to_get(self, wanted: Wanted, otherwise: str) -> None:
         try:
             self.request(wanted)
         except (GPUBrokerError, KeyboardInterrupt) as error:
             self.first_use.done()
-            print(str(error) or say("interrupted"), otherwise)
+            tell(str(error) or say("interrupted"), otherwise)
 
     def _hint(self, library: str) -> None:
-        print(say("first_use_hint", library=library))
+        tell(say("first_use_hint", library=library))
 
     # --- holding and giving back -------------------------------------------------------------------
 

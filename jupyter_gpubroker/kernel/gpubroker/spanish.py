@@ -160,16 +160,20 @@ SPANISH = {
     "kind_kept": "ninguna sirve ahora para este proceso, así que se queda",
     "simulated": "simulada",
     # --- Notices, and GPUs that are away --------------------------------------------------------
-    "notice_due": "Vuelve en {left} ({kind}).",
-    "notice_due_unsure": "Se pedirá en {left}; tal como está no se puede tomar sin daño y se quedaría.",
-    "notice_keep": "En un prompt, escriba gpubroker.keep().",
-    "notice_over": "La GPU sigue siendo suya. {sentence}",
+    "notice_due": "Su GPU se devolverá en {left} ({kind}).",
+    "notice_due_unsure": "Su GPU se pedirá en {left}; tal como está no se puede tomar sin daño y se quedaría.",
+    "keep_in_cell": "`%gpu keep` la conserva.",
+    "keep_at_debugger": "`%gpu keep` la conserva, escrito en este prompt.",
+    "keep_at_input": "Para conservarla, responda al prompt.",
+    "keep_at_breakpoint": "Para conservarla, avance o continúe en el depurador.",
+    "notice_over": "La GPU sigue siendo suya.\n{sentence}",
     "gone_back": "Su GPU ociosa pasó a quien esperaba; `%gpu request` pide una otra vez.",
     "gone_parked": (
         "Su GPU ociosa pasó a quien esperaba; su memoria espera en el host, y vuelve antes de que "
         "corra su próxima celda."
     ),
-    "notice_past": "La cuenta atrás terminó y la GPU pasa a quien esperaba.",
+    "notice_past": "Su GPU pasó a quien esperaba.",
+    "notice_returned": "Su GPU está de vuelta, tal como la dejó.",
     "lease_over": "Su préstamo de GPU terminó; `%gpu why` dice por qué, `%gpu request` pide una otra vez.",
     "still_away": (
         "Interrumpido: su GPU sigue aparcada, así que el código no se ejecutó. Ejecútelo otra vez "

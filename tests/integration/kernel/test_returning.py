@@ -53,7 +53,7 @@ def test_at_a_breakpoint_the_gpu_is_lent_on_and_is_back_when_the_code_goes_on(
     ran = kernel.run(f"import pdb; pdb.set_trace()\n{USE}", [lends_to_a_rival(kernel), "c", "c"])
     assert ran.status == "ok", ran.error
     assert before.strip() in ran.text
-    assert "It goes back in" in ran.displayed
+    assert "GPU goes back in" in ran.displayed
     after = kernel.until_lease("active")
     assert (after.id, after.slots) == (lease.id, lease.slots)
     assert after.epochs > lease.epochs
@@ -124,7 +124,7 @@ thread = threading.Thread(target=spoil, daemon=True); thread.start()
 def test_a_keep_withdraws_the_notice(kernel: Kernel) -> None:
     hold_and_use(kernel)
     with Rival(kernel.broker):
-        until("a notice", lambda: "It goes back in" in kernel.displayed())
+        until("a notice", lambda: "GPU goes back in" in kernel.displayed())
         assert "Kept for" in kernel.run("%gpu keep").text
         until("its end", lambda: "stays yours" in kernel.displayed())
         lease = kernel.until_lease("active")

@@ -76,7 +76,7 @@ class Process:
         self.devices = stand_in(Devices())
         self.parking = stand_in(ParkingDouble())
         self.offers = Offers(self.main, self.parking, lambda: False)
-        self.notices = Notices(double.client)
+        self.notices = Notices(double.client, lambda: self.main.rests_at)
         self.saver = Saver(str(folder / "restore" / "k"), SimpleNamespace(user_ns={"x": 1}))
         self.events: list[str] = []
         self.arrival: Arrival

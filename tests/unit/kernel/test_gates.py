@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pdb  # noqa: T100 - whose prompt is looked at
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,6 +160,29 @@ def test_an_answer_goes_on_only_when_the_memory_is_back(
     bench.arrival.bring_back = works_the_second_time
     assert bench.kernel._input_request("?") == "answer 3"
     assert capsys.readouterr().out == "Not yet.\n"
+
+
+def test_our_own_commands_at_a_debuggers_prompt_do_not_wait(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.arrival.is_needed = True
+    monkeypatch.setattr(bench.kernel, "_input_request", lambda _prompt: "%gpu keep")
+    bench.gates._undo.clear()
+    bench.gates.install()
+    ask = bench.kernel._input_request
+
+    class Debugger(pdb.Pdb):
+        def preloop(self) -> None:
+            """Nothing is stopped."""
+
+        def default(self, _line: str) -> bool:
+            return True
+
+    monkeypatch.setattr("builtins.input", ask)
+    Debugger().cmdloop()
+    assert bench.arrival.brought == 0
+    assert ask("?") == "%gpu keep"  # an answer like any other where no debugger asks
+    assert bench.arrival.brought == 1
 
 
 def test_an_interrupt_at_the_prompt_brings_the_memory_back_for_its_handlers(bench: Bench) -> None:

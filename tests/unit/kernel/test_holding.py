@@ -308,11 +308,39 @@ def test_a_notice_is_shown_counted_down_and_told_before_the_next_cell(
     assert process.look(notice()) == 5
     process.look(notice())
     assert process.double.bodies(":shown") == [{"number": 1}]
-    assert "So it is. It goes back in" in shown.texts[0]
+    assert "Your GPU goes back in" in shown.texts[0]
     assert len(process.notices.take_lines()) == 1
     assert process.notices.take_lines() == []
     assert process.look(lease(sentence="Kept.")) == 30
-    assert "stays yours. Kept." in shown.texts[-1]
+    assert "stays yours.\nKept." in shown.texts[-1]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        (None, "`%gpu keep` keeps it."),
+        ("debugger", "typed at this prompt"),
+        ("input", "answer the prompt"),
+    ],
+)
+def test_a_notice_names_what_works_where_its_reader_is(
+    process: Process, shown: Shown, prompt: str | None, told: str
+) -> None:
+    with process.main.waiting(prompt):
+        process.look(notice())
+    assert told in shown.texts[0]
+
+
+def test_what_was_said_of_a_gpu_that_is_back_is_not_said_any_more(
+    process: Process, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.has_context(monkeypatch)
+    process.look(notice())
+    process.look(lease(state="draining", order=order("parked")))
+    process.look(lease(state="parked", gave_back="parked", home=["GPU-1"]))
+    process.look(lease(state="granted", order=order("parked", 2, resume=True)))
+    assert process.notices.take_lines() == []
+    assert "is back" in shown.texts[-1]
 
 
 def test_a_second_notice_is_another(process: Process, shown: Shown) -> None:

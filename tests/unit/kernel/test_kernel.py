@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import pdb  # noqa: T100 - whose prompt is looked at
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,7 +144,7 @@ def test_a_live_context_is_asked_about(
     assert "--park" not in said
     assert "Not possible (parked, its memory waits on the host)" in said
     assert "Nothing was done" in said
-    assert "cannot simply go back" in shell.fail("import gpubroker; gpubroker.release()")
+    assert "CUDA keeps hold of the GPU" in shell.fail("import gpubroker; gpubroker.release()")
     assert double.bodies(":release") == []
 
 
@@ -166,6 +167,23 @@ def test_the_user_may_ask_why(shell: Shell, double: DoubleBroker) -> None:
     assert "asked for none" in shell.run("%gpu why")
 
 
+@pytest.mark.parametrize("debugger", ["pdb", "IPython.core.debugger"])
+def test_the_magic_works_at_a_debuggers_prompt(
+    shell: Shell, double: DoubleBroker, monkeypatch: pytest.MonkeyPatch, debugger: str
+) -> None:
+    grants(double)
+    shell.run("%gpu request")
+    typed = iter(["%gpu keep 30m", "%gpu kep", "here + 41", "c"])
+    monkeypatch.setattr("builtins.input", lambda _prompt: next(typed))
+    said = shell.run(
+        f"import {debugger}\ndef stop(here):\n    {debugger}.Pdb().set_trace()\n    return here\nstop(1)"
+    )
+    assert "It is held." in said
+    assert "did you mean keep?" in said
+    assert "42" in said
+    assert double.bodies(":keep") == [{"keep_ms": 1_800_000}]
+
+
 def test_loading_twice_changes_nothing(shell: Shell) -> None:
     before = runtime.current()
     gpubroker.load_ipython_extension(shell.ipython)
@@ -180,6 +198,7 @@ def test_unloading_leaves_no_trace(shell: Shell) -> None:
     ]
     assert shell.ipython.ast_transformers == []
     assert shell.ipython.find_line_magic("gpu") is None
+    assert pdb.Pdb.default.__module__ == "pdb"
     stand_in(shell.ipython.extension_manager).load_extension("gpubroker")
 
 
@@ -220,7 +239,7 @@ def test_why_gives_the_sentence_the_numbers_and_the_story(monkeypatch: pytest.Mo
         "story": [step, step, {**step, "reason": reason("r", "Somebody waited.")}],
     }
     lines = render.why(view).splitlines()
-    assert lines[0] == "It is held. (held for 1m 1s, memory used 2 GiB, verdict idle)"
+    assert lines[0] == "It is held. (held for 1 min 1 s, memory used 2 GiB, verdict idle)"
     assert [line.split("  ", 2)[2] for line in lines[1:]] == ["lease granted", "Somebody waited."]
 
 
@@ -230,7 +249,7 @@ def test_the_line_shows_no_names_of_others() -> None:
     text = render.queue({"waiting": [mine, other], "free_slots": 0, "slots": 2})
     assert (
         text
-        == "1. you: a.ipynb 1 GPU, waiting 1m\n2. somebody: 1 GPU, waiting 1m\n0 of 2 are free."
+        == "1. you: a.ipynb 1 GPU, waiting 1 min\n2. somebody: 1 GPU, waiting 1 min\n0 of 2 are free."
     )
 
 
@@ -259,7 +278,7 @@ def test_importing_the_name_loads_next_to_nothing() -> None:
 def test_what_a_kernel_loads_is_what_it_has_anyway() -> None:
     """ipykernel has loaded these long before; nothing else may slow a kernel's start."""
     loaded = modules_after(
-        "import asyncio, ctypes, pickle, difflib, shlex, html, calendar, shutil, subprocess, tempfile;"
+        "import asyncio, ctypes, pickle, difflib, shlex, html, calendar, shutil, subprocess, tempfile, pdb;"
         "import __future__; before = set(sys.modules); import gpubroker.extension"
     )
     allowed = {name for name in loaded if name.startswith("gpubroker")}

@@ -16,6 +16,7 @@ from gpubroker.english import ENGLISH
 from gpubroker.errors import Refused
 from gpubroker.sentences import of_view, say
 from gpubroker.spanish import SPANISH
+from gpubroker.telling import WIDTH, wrapped
 from jupyter_gpubroker.core.catalogue import SENTENCES
 
 PACKAGE = Path(gpubroker.__file__).parent
@@ -61,17 +62,26 @@ def test_sizes_that_are_none_are_refused_with_an_example(text: str) -> None:
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [
-        (0, "0s"),
-        (400, "0.4s"),
-        (9_999, "10s"),
-        (59_600, "1m"),
-        (61_000, "1m 1s"),
-        (5_400_000, "1h 30m"),
-        (90_000_000, "1d 1h"),
+        (0, "0 s"),
+        (400, "0.4 s"),
+        (9_999, "9 s"),
+        (59_600, "59 s"),
+        (61_000, "1 min 1 s"),
+        (5_400_000, "1 h 30 min"),
+        (90_000_000, "1 d 1 h"),
     ],
 )
 def test_durations_are_written_in_two_units(milliseconds: int, text: str) -> None:
     assert quantities.duration_text(milliseconds) == text
+
+
+def test_long_lines_are_broken_between_words_and_never_inside_of_a_command() -> None:
+    text = "word " * 17 + "`%gpu request` and\n  " + "more " * 20
+    lines = wrapped(text).split("\n")
+    assert max(map(len, lines)) <= WIDTH
+    assert [line for line in lines if "`%gpu request`" in line]
+    assert [line[:4] for line in lines[-2:]] == ["  mo", "    "]
+    assert " ".join(" ".join(lines).split()) == " ".join(text.split())
 
 
 # --- arguments -----------------------------------------------------------------------------------------------------------
@@ -182,7 +192,7 @@ def test_every_sentence_is_said_somewhere() -> None:
     source = "\n".join(
         path.read_text() for path in PACKAGE.glob("*.py") if path.stem not in ("english", "spanish")
     )
-    prefixed = ("reason_", "kind_", "choice_")
+    prefixed = ("reason_", "kind_", "choice_", "keep_at_")
     assert not [
         code for code in ENGLISH if not code.startswith(prefixed) and f'"{code}"' not in source
     ]
