@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from traitlets import Bool, Enum, Float, Integer, Unicode, default
-from traitlets.config import Application
+from traitlets.config import Application, Config
 from traitlets.traitlets import TraitError
 
 from ..client.errors import PlaceRefused
-from ..client.places import Places
+from ..client.places import SIMULATE, Places
 from ..core.model import NodeId
 from .logs import log_to
 from .options import Unfit, check_arguments, check_config
@@ -51,7 +51,8 @@ class BrokerApp(Application):
     )
     simulate = Unicode(
         help="GPUs to simulate, such as 2xH200 or 1xA100:3g.40gb+4g.40gb; with auto: in front only "
-        "where there is no NVIDIA device. Default: GPUBROKER_SIMULATE."
+        "where there is no NVIDIA device. GPUBROKER_SIMULATE goes before a configuration file; without "
+        "either it is what was simulated last, only where there is no NVIDIA device."
     ).tag(config=True)
     policy_file = Unicode(
         help="TOML file with policies, queues and limits. Default: GPUBROKER_POLICY, or policy.toml "
@@ -101,7 +102,7 @@ class BrokerApp(Application):
 
     @default("simulate")
     def _default_simulate(self) -> str:
-        return os.environ.get("GPUBROKER_SIMULATE", "")
+        return self.places.remembered_simulation()
 
     @default("policy_file")
     def _default_policy_file(self) -> str:
@@ -118,7 +119,11 @@ class BrokerApp(Application):
         given = deepcopy(self.config)
         self._load(Path(self.config_file) if self.config_file else None)
         check_config(self.config, type(self))
+        asked = os.environ.get(SIMULATE)
+        if asked is not None:
+            self.update_config(Config(BrokerApp=Config(simulate=asked)))
         self.update_config(given)  # the command line has the last word
+        self._is_simulation_asked = asked is not None or "simulate" in given.get("BrokerApp", {})
 
     def _load(self, named: Path | None) -> None:
         """Read the configuration that was named, else config.py or config.json where they are."""
@@ -159,6 +164,7 @@ class BrokerApp(Application):
             idle_exit_s=self.idle_exit_s,
             attend_grace_s=self.attend_grace_s,
             scope=self.scope,
+            simulate=self.simulate,
             ready=self._tell_ready,
         )
         return await service.run()
@@ -170,9 +176,12 @@ class BrokerApp(Application):
         node_id = NodeId(platform.node())
         folder = self.places.simulated
         try:
-            return local_agent(node_id, self.simulate, folder, state, emit, self.observe_every_s)
+            agent = local_agent(node_id, self.simulate, folder, state, emit, self.observe_every_s)
         except ValueError as error:  # the simulated GPUs asked for cannot exist
             raise Unfit(str(error)) from error
+        if self._is_simulation_asked:
+            self.places.remember_simulation(self.simulate)
+        return agent
 
     def _tell_ready(self) -> None:
         if self.ready_fd >= 0:

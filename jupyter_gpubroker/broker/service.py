@@ -38,6 +38,7 @@ from .place import Place
 from .policy_file import PolicyRefused, parse_policy
 from .server import Server, raise_open_files_max
 from .settings import Settings
+from .why import Refusals
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
@@ -80,6 +81,7 @@ class Service:
         idle_exit_s: float,
         attend_grace_s: float,
         scope: str,
+        simulate: str,
         ready: Callable[[], None],
     ) -> None:
         self._place = place
@@ -104,9 +106,16 @@ class Service:
         self._attendance = Attendance(self._loop.send, attend_grace_s)
         self._housekeeping = Housekeeping(lambda: self._loop.state, place, idle_exit_s)
         self._inspections: set[asyncio.Task[None]] = set()
-        settings = Settings(os.getuid(), scope, secrets.token_hex(8), time.monotonic())
+        settings = Settings(os.getuid(), scope, secrets.token_hex(8), time.monotonic(), simulate)
+        self._told_to_stop = asyncio.Event()
         self._broker = Broker(
-            self._loop, self._latest, self._attendance, self._housekeeping.presence, settings
+            self._loop,
+            self._latest,
+            self._attendance,
+            self._housekeeping.presence,
+            settings,
+            Refusals(),
+            self._told_to_stop.set,
         )
 
     async def run(self) -> int:
@@ -132,17 +141,17 @@ class Service:
         return await self._end(working, server)
 
     async def _until_stopped(self) -> None:
-        """Return on TERM or INT, or when housekeeping says that this broker is of no use any more."""
-        signalled = asyncio.Event()
+        """Return when told to, by TERM or INT too, or when housekeeping says that this broker is of no use any more."""
+        told = self._told_to_stop
         running = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            running.add_signal_handler(number, signalled.set)
-        ended = [asyncio.create_task(wait) for wait in (signalled.wait(), self._housekeeping.run())]
+            running.add_signal_handler(number, told.set)
+        ended = [asyncio.create_task(wait) for wait in (told.wait(), self._housekeeping.run())]
         await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.cancel()
-        if signalled.is_set():
-            log.info("broker_stopping why=signal")
+        if told.is_set():
+            log.info("broker_stopping why=told")
 
     def _listen(self) -> Server:
         application = web.Application(

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import fields
 from datetime import datetime, timedelta, timezone
-
-import msgspec
 
 from .. import __version__
 from ..core import explain, giveback, idle, queue
@@ -20,6 +19,7 @@ from ..core.model import (
     Job,
     JobState,
     Lease,
+    LeaseState,
     Millis,
     Notice,
     Owner,
@@ -32,10 +32,9 @@ from ..core.model import (
     SlotSpec,
     SlotState,
     State,
-    Value,
 )
-from ..core.table import live
-from ..store.records import AuditRow
+from ..core.rules import Policy, Queue
+from ..core.table import found, is_over, live
 from ..wire import views as wire
 from .latest import Latest
 from .settings import Settings
@@ -63,6 +62,10 @@ class Views:
 
     def health(self, settings: Settings) -> wire.HealthView:
         problem = self._node_problem()
+        # Those of an earlier simulation are lost, and nobody's any more.
+        is_simulated = any(
+            gpu.simulated and gpu.state != "lost" for gpu in self._state.gpus.values()
+        )
         return wire.HealthView(
             status="ok" if problem is None else "degraded",
             version=__version__,
@@ -72,15 +75,17 @@ class Views:
             incarnation=settings.incarnation,
             pid=os.getpid(),
             ready=self._latest.has_looked,
-            simulated=any(gpu.simulated for gpu in self._state.gpus.values()),
+            simulated=is_simulated,
             uptime_ms=round((time.monotonic() - settings.started_s) * 1000),
             problem=problem,
+            simulates=settings.simulate.removeprefix("auto:") if is_simulated else "",
         )
 
     # --- sessions ------------------------------------------------------------------------------------------------------
 
     def session(self, session: Session) -> wire.SessionView:
         interactive = self._state.queues.get("interactive")
+        last_lease = self._last_lease(session)
         return wire.SessionView(
             id=session.id,
             kind=session.kind.value,
@@ -93,11 +98,14 @@ class Views:
             policy=None if interactive is None else interactive.policy,
             leases=tuple(map(self.lease, self._leases_of(session))),
             requests=tuple(map(self.request, self._requests_of(session))),
+            last_lease=None if last_lease is None else self.lease(last_lease),
         )
 
     def session_key(self, session: Session) -> object:
+        last_lease = self._last_lease(session)
         return (
             session,
+            None if last_lease is None else self.lease_key(last_lease),
             list(map(self.lease_key, self._leases_of(session))),
             list(map(self.request_key, self._requests_of(session))),
             self._state.mode,
@@ -105,6 +113,16 @@ class Views:
 
     def _leases_of(self, session: Session) -> list[Lease]:
         return [lease for lease in live(self._state.leases) if lease.session_id == session.id]
+
+    def _last_lease(self, session: Session) -> Lease | None:
+        """What the session, or the process before it, held last; None as long as it holds something."""
+        leases = self._state.leases
+        own = [*found(Lease, leases, "by_session", session.id)]
+        if any(not is_over(lease) for lease in own):
+            return None
+        if session.predecessor is not None:
+            own += found(Lease, leases, "by_session", session.predecessor)
+        return max(own, key=lambda lease: (lease.granted_ms, lease.since_ms), default=None)
 
     def _requests_of(self, session: Session) -> list[Request]:
         return [each for each in live(self._state.requests) if each.session_id == session.id]
@@ -138,6 +156,8 @@ class Views:
         return (
             request,
             queue.place_in_line(self._state, request),
+            # Why it waits, but not how long it will: an expectation moves with the clock.
+            explain.request_reason(self._state, request, self._now).code,
             None if lease is None else self.lease_key(lease),
         )
 
@@ -149,6 +169,7 @@ class Views:
         policy = idle.policy_of(state, lease)
         kinds = giveback.kinds_now(state, lease, self._now)
         en, es = explain.lease_sentence(state, lease, self._now)
+        is_cleared = lease.state is LeaseState.CLEARED
         return wire.LeaseView(
             id=lease.id,
             state=lease.state.value,
@@ -165,7 +186,7 @@ class Views:
             home=lease.home,
             verdict=lease.verdict.value,
             verdict_for_ms=self._now - lease.verdict_since_ms,
-            held_for_ms=self._now - lease.granted_ms,
+            held_for_ms=(lease.since_ms if is_cleared else self._now) - lease.granted_ms,
             ends_in_ms=self._left(lease.ends_ms),
             kept_for_ms=self._left(lease.keep_until_ms),
             keeps_left=None if policy is None else max(0, policy.keeps_max - lease.keeps_used),
@@ -184,6 +205,7 @@ class Views:
             reason=_maybe(lease.cause),
             sentence=en,
             sentence_es=es,
+            ended_ago_ms=self._now - lease.since_ms if is_cleared else None,
         )
 
     def lease_key(self, lease: Lease) -> object:
@@ -316,7 +338,7 @@ class Views:
             place=place,
             expected_in_ms=self._expected_in_ms(request) if request is not None and waits else None,
             lease=None if lease is None else self.lease(lease),
-            reason=_maybe(job.cause or (request.reason if request is not None else None)),
+            reason=self._job_reason(job, request),
             sentence=en,
             sentence_es=es,
         )
@@ -330,49 +352,24 @@ class Views:
             None if lease is None else self.lease_key(lease),
         )
 
+    def _job_reason(self, job: Job, request: Request | None) -> wire.ReasonView | None:
+        """Why it is so; of one that waits, why it waits."""
+        if request is not None and request.state is RequestState.WAITING:
+            return reason_view(explain.request_reason(self._state, request, self._now))
+        return _maybe(job.cause or (request.reason if request is not None else None))
+
     def _job_lease(self, job: Job) -> Lease | None:
         request = None if job.request_id is None else self._state.requests.get(job.request_id)
         if request is None or request.lease_id is None:
             return None
         return self._state.leases.get(request.lease_id)
 
-    # --- why -----------------------------------------------------------------------------------------------------------
+    # --- rules ---------------------------------------------------------------------------------------------------------
 
-    def why_lease(self, lease: Lease, story: Sequence[AuditRow]) -> wire.WhyView:
-        view = self.lease(lease)
-        policy = idle.policy_of(self._state, lease)
-        limit_ms = None if policy is None else idle.limit_ms(policy, lease.verdict)
-        numbers: wire.Values = {
-            "verdict": view.verdict,
-            "verdict_for_ms": view.verdict_for_ms,
-            "limit_ms": limit_ms,
-            "held_for_ms": view.held_for_ms,
-            "kept_for_ms": view.kept_for_ms,
-            "keeps_left": view.keeps_left,
-            "give_back": view.give_back,
-        }
-        return wire.WhyView(lease.id, view.sentence, view.sentence_es, numbers, _story(story))
-
-    def why_request(self, request: Request, story: Sequence[AuditRow]) -> wire.WhyView:
-        view = self.request(request)
-        numbers: wire.Values = {
-            "place": view.place,
-            "waiting": view.waiting,
-            "waited_ms": view.waited_ms,
-            "expected_in_ms": view.expected_in_ms,
-        }
-        return wire.WhyView(request.id, view.sentence, view.sentence_es, numbers, _story(story))
-
-    def why_job(self, job: Job, story: Sequence[AuditRow]) -> wire.WhyView:
-        view = self.job(job)
-        numbers: wire.Values = {
-            "attempt": view.attempt,
-            "place": view.place,
-            "waited_ms": view.waited_ms,
-            "ran_for_ms": view.ran_for_ms,
-            "exit_status": view.exit_status,
-        }
-        return wire.WhyView(job.id, view.sentence, view.sentence_es, numbers, _story(story))
+    def rules(self) -> wire.RulesView:
+        policies = sorted(self._state.policies.values(), key=lambda policy: policy.name)
+        queues = sorted(self._state.queues.values(), key=lambda queue: queue.name)
+        return wire.RulesView(tuple(map(_policy, policies)), tuple(map(_queue_rule, queues)))
 
     # --- small things --------------------------------------------------------------------------------------------------
 
@@ -394,6 +391,9 @@ class Views:
         known = [number for number in numbers if number is not None]
         return combine(known) if known and len(known) == len(numbers) else None
 
+    def wall_now(self) -> str:
+        return self._wall(self._now)
+
     def _wall(self, at_ms: Millis) -> str:
         """When it was by the wall's clock, as people read it."""
         moment = datetime.now(timezone.utc) - timedelta(milliseconds=self._now - at_ms)
@@ -405,14 +405,25 @@ def _slot_ids(lease: Lease) -> tuple[SlotId, ...]:
     return tuple(hold.slot_id for hold in lease.holds) or lease.home
 
 
-def _story(rows: Sequence[AuditRow]) -> tuple[wire.Step, ...]:
-    return tuple(map(_step, rows))
+def _policy(policy: Policy) -> wire.PolicyView:
+    numbers = {
+        field.name: getattr(policy, field.name) for field in fields(policy) if field.name != "name"
+    }
+    rules = Reason.of(
+        "policy_rules",
+        idle_ms=policy.idle_ms,
+        unused_ms=policy.never_used_ms,
+        elsewhere_ms=policy.host_busy_ms,
+        notice_ms=policy.notice_ms,
+        keep_ms=policy.keep_ms,
+        keeps_max=policy.keeps_max,
+    )
+    sentence, sentence_es = explain.sentence(rules)
+    return wire.PolicyView(policy.name, **numbers, sentence=sentence, sentence_es=sentence_es)
 
 
-def _step(row: AuditRow) -> wire.Step:
-    values = msgspec.json.decode(row.reason_values, type=dict[str, Value])
-    reason = Reason(row.reason_code, tuple(values.items()))
-    return wire.Step(row.wall_time, row.event, reason_view(reason))
+def _queue_rule(queue: Queue) -> wire.QueueRuleView:
+    return wire.QueueRuleView(queue.name, queue.tier.value, queue.policy, queue.preemptible)
 
 
 def _what(spec: SlotSpec) -> str:

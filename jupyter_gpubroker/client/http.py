@@ -48,6 +48,7 @@ class _Base:
         self.url = url
         self._answer_s = answer_s
         self._socket_path = Path(url.removeprefix("unix://")) if url.startswith("unix://") else None
+        self._peer_pid: int | None = None
         self._options: dict[str, Any] = {
             "base_url": "http://broker" if self._socket_path else url,
             "follow_redirects": False,
@@ -97,7 +98,7 @@ class _Base:
             return
         sock: socket.socket = info["return_value"].get_extra_info("socket")
         credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _, uid, _ = struct.unpack("3i", credentials)
+        self._peer_pid, uid, _ = struct.unpack("3i", credentials)
         folder = self._socket_path.parent.stat()
         if uid != folder.st_uid or folder.st_mode & 0o022:
             raise BrokerDown(
@@ -108,8 +109,18 @@ class _Base:
     def _down(self, error: Exception) -> BrokerDown:
         where = self._socket_path or self.url
         if isinstance(error, httpx.TimeoutException):
-            return BrokerDown(f"The broker at {where} does not answer in time.")
+            return BrokerDown(_silent(where, self._peer_pid))
         return BrokerDown(f"No broker answers at {where} ({str(error) or type(error).__name__}).")
+
+
+def _silent(where: object, pid: int | None) -> str:
+    """The sentence about a broker that is there but does not answer, with what to do where its process is known."""
+    if pid is None:
+        return f"The broker at {where} does not answer in time. Try again in a moment."
+    return (
+        f"The broker (process {pid}, at {where}) does not answer in time. If it was stopped, `kill -CONT {pid}` lets it go on. "
+        f"`kill -KILL {pid}` ends it, which costs nobody a GPU: a new one is started and finds everything as it was."
+    )
 
 
 def _answer(response: httpx.Response) -> Answer:

@@ -17,6 +17,8 @@ from pathlib import Path
 from ..filesystem import network_file_system
 from .errors import PlaceRefused
 
+SIMULATE = "GPUBROKER_SIMULATE"
+AUTO = "auto:"
 MACHINE_SOCKET = Path("/run/gpubroker/broker.sock")
 SOCKET_PATH_BYTES_MAX = 107
 
@@ -66,9 +68,33 @@ class Places:
     def runner_log(self) -> Path:
         return self.state / "runner.log"
 
+    def job_output(self, job_id: str, stream: str) -> Path:
+        """The file of a batch job's `stdout` or `stderr`; it exists once the job was started."""
+        return self.state / "jobs" / job_id / f"{stream}.log"
+
     @property
     def policy(self) -> Path:
         return self.config / "policy.toml"
+
+    @property
+    def simulation(self) -> Path:
+        """Remembers which GPUs were simulated last, for a broker that is started by somebody who does not say."""
+        return self.state / "simulate"
+
+    def remembered_simulation(self) -> str:
+        """As `GPUBROKER_SIMULATE`; always for use only where there is no NVIDIA device at all. Empty for none."""
+        try:
+            found = self.simulation.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return found and AUTO + found.removeprefix(AUTO)
+
+    def remember_simulation(self, setting: str) -> None:
+        """Until another is remembered; an empty one says that nothing is to be simulated."""
+        if setting:
+            self.simulation.write_text(AUTO + setting.removeprefix(AUTO) + "\n", encoding="utf-8")
+        else:
+            self.simulation.unlink(missing_ok=True)
 
     @property
     def off_marker(self) -> Path:

@@ -1,9 +1,10 @@
-"""Makes sure that a broker answers: finds one, or starts the user's own, detached and once.
+"""Makes sure that a broker answers: finds one, or starts the user's own, detached and once; ends one.
 
 Whoever holds the start lock starts; the others wait for it and then find what it started. The broker says over a pipe
 when it listens; if it dies before, the last line of its log is the reason given. It gets a scrubbed environment, so that
 marks of the notebook or job it was started from are not inherited. A configured or machine-wide broker that does not
-answer is down, and no other is started beside it.
+answer is down, and no other is started beside it. One of the user's own that simulates other GPUs than GPUBROKER_SIMULATE
+asks for is replaced where nobody uses it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+
 from ..wire import routes
-from .errors import BrokerDown
+from ..wire.bodies import StopBody
+from ..wire.views import HealthView, StoppedView
+from . import simulation
+from .errors import BrokerDown, BrokerError
 from .http import BrokerClient
 from .places import Places
 
 START_S = 15.0
+STOP_S = 10.0
+HEALTH_S = 4.0
 _POLL_S = 0.05
 _FREE_BYTES_MIN = 64 * 1024
 _NAMES = "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH GPUBROKER_SIMULATE GPUBROKER_POLICY"
@@ -45,7 +53,8 @@ def ensure_broker(
     """
     environ = os.environ if environ is None else environ
     places = Places.find(environ) if places is None else places
-    if answers(places.url):
+    wish = _wish_of(places, environ)
+    if _serves(places.url, wish):
         return places.url
     if not places.may_start:
         raise BrokerDown(
@@ -54,7 +63,7 @@ def ensure_broker(
     places.prepare()
     deadline = time.monotonic() + deadline_s
     with _start_lock(places, deadline):
-        if not answers(places.url):
+        if not _found(places, deadline) or _made_way(places.url, wish):
             _start(places, environ, deadline)
     return places.url
 
@@ -65,17 +74,100 @@ async def ensure_broker_async(places: Places | None = None, *, deadline_s: float
 
 
 def answers(url: str) -> bool:
-    """Is a broker there now? One whose identity is doubtful raises BrokerDown."""
+    """Is a broker there now? One that hangs, or whose identity is doubtful, raises BrokerDown."""
     if url.startswith("unix://") and not Path(url.removeprefix("unix://")).exists():
         return False
-    with BrokerClient(url, answer_s=5.0) as client:
+    with BrokerClient(url, answer_s=HEALTH_S) as client:
         try:
             client.call(routes.HEALTH)
         except BrokerDown as error:
-            if error.__cause__ is None:
-                raise
-            return False
+            if isinstance(error.__cause__, httpx.NetworkError | httpx.ProtocolError):
+                return False
+            raise
         return True
+
+
+def stop_broker(url: str, *, force: bool = False, deadline_s: float = STOP_S) -> StoppedView:
+    """Tell the broker to end, and wait until it has. Raises BrokerError where it is in use, unless forced; BrokerDown."""
+    with BrokerClient(url, answer_s=HEALTH_S) as client:
+        pidfd = os.pidfd_open(client.call(routes.HEALTH).pid)
+        try:
+            stopped = client.call(routes.STOP, body=StopBody(force))
+            if not select.select([pidfd], [], [], deadline_s)[0]:
+                raise BrokerDown(
+                    f"The broker (process {stopped.pid}) was told to end but did not in time."
+                )
+        finally:
+            os.close(pidfd)
+    return stopped
+
+
+# Wishes that this process has brought forward, each once: two servers with different ones must not replace each other's
+# broker for ever.
+_brought_forward: set[tuple[str, str]] = set()
+
+
+def _wish_of(places: Places, environ: Mapping[str, str]) -> str | None:
+    """What the broker should simulate, None where that is nobody's concern (any more)."""
+    wish = simulation.wished(environ) if places.may_start else None
+    if wish is None or (places.url, wish) in _brought_forward:
+        return None
+    _brought_forward.add((places.url, wish))
+    return wish
+
+
+def _serves(url: str, wish: str | None) -> bool:
+    """Whether a broker answers that has the GPUs wished for."""
+    return answers(url) and (wish is None or not simulation.contradicts(_looked(url), wish))
+
+
+def _found(places: Places, deadline: float) -> bool:
+    """Whether a broker answers; one that is just coming or going is waited for."""
+    while not answers(places.url):
+        if not _is_taken(places.lock):
+            return False
+        if time.monotonic() > deadline:
+            raise BrokerDown(
+                f"A broker holds {places.lock} but has not listened for too long. Its log is {places.log}."
+            )
+        time.sleep(_POLL_S)
+    return True
+
+
+def _is_taken(lock: Path) -> bool:
+    """Whether a process holds the broker's lock."""
+    try:
+        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _made_way(url: str, wish: str | None) -> bool:
+    """Whether the broker that answers had other GPUs than wished for, and ended since nobody used it."""
+    if _serves(url, wish):
+        return False
+    try:
+        stop_broker(url)
+    except BrokerError:  # in use
+        return False
+    return True
+
+
+def _looked(url: str) -> HealthView:
+    """How the broker is once it has looked at the devices, or after a while."""
+    deadline = time.monotonic() + HEALTH_S
+    with BrokerClient(url, answer_s=HEALTH_S) as client:
+        for health in client.watch(routes.HEALTH, wait_s=1):
+            if health.ready or time.monotonic() > deadline:
+                return health
+    raise AssertionError("a watch never ends")
 
 
 def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:

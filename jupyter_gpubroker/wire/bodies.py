@@ -18,6 +18,12 @@ Code = Annotated[str, Meta(max_length=64, pattern="^[a-z0-9_]+$")]
 Kind = Literal["empty", "parked", "checkpointed", "restarted"]
 
 
+class StopBody(Struct, frozen=True):
+    """POST /v1/broker:stop. Refused while anything is held, waited for or queued, but with `force`."""
+
+    force: bool
+
+
 class ReasonBody(Struct, frozen=True):
     code: Code
     values: dict[str, str | int | bool | None] = {}

@@ -46,6 +46,13 @@ HEALTH = Route("GET", "/health", views.HealthView, "Is the broker there, and who
 READY = Route(
     "GET", "/ready", views.HealthView, "The same, but 503 until the devices were looked at"
 )
+STOP = Route(
+    "POST",
+    "/broker:stop",
+    views.StoppedView,
+    "End the broker; who needs one starts it anew",
+    bodies.StopBody,
+)
 ME = Route("GET", "/me", views.MeView, "Who the broker takes the caller for")
 GPUS = Route("GET", "/gpus", views.GpusView, "All GPUs and their slots", poll=True)
 
@@ -155,6 +162,15 @@ JOB_ENDED = Route(
 )
 WHY_JOB = Route("GET", "/jobs/{id}/why", views.WhyView, "Why it waits or how it ended")
 
+WHY = Route(
+    "GET",
+    "/why",
+    views.WhyView,
+    "Why whatever has this id, or begins of it, is as it is; also what is over or was refused",
+    queries=("of",),
+)
+
+POLICIES = Route("GET", "/policies", views.RulesView, "The rules: policies and queues")
 APPLY_POLICIES = Route(
     "POST",
     "/admin/policies",

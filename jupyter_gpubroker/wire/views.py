@@ -27,7 +27,10 @@ class Problem(Struct, frozen=True):
 
 
 class HealthView(Struct, frozen=True):
-    """`pid` and `incarnation` tell brokers apart; `ready` once the devices were looked at (or cannot be: `problem`)."""
+    """`pid` and `incarnation` tell brokers apart; `ready` once the devices were looked at (or cannot be: `problem`).
+
+    `simulates` are the simulated GPUs that are there, such as `2xH200`; empty where GPUs are real, none, or not looked at yet.
+    """
 
     status: str
     version: str
@@ -40,6 +43,15 @@ class HealthView(Struct, frozen=True):
     simulated: bool
     uptime_ms: int
     problem: ReasonView | None = None
+    simulates: str = ""
+
+
+class StoppedView(Struct, frozen=True):
+    """The broker ends now; what depended on it goes on, and a broker that is started again finds it."""
+
+    pid: int
+    sentence: str
+    sentence_es: str
 
 
 class MeView(Struct, frozen=True):
@@ -98,7 +110,10 @@ class OrderView(Struct, frozen=True):
 
 
 class LeaseView(Struct, frozen=True):
-    """`visible_devices` is the value for CUDA_VISIBLE_DEVICES. `give_backs` would work now, mildest first."""
+    """`visible_devices` is the value for CUDA_VISIBLE_DEVICES. `give_backs` would work now, mildest first.
+
+    `ended_ago_ms` is null until the slots were seen clear.
+    """
 
     id: str
     state: str
@@ -131,6 +146,7 @@ class LeaseView(Struct, frozen=True):
     reason: ReasonView | None
     sentence: str
     sentence_es: str
+    ended_ago_ms: int | None = None
 
 
 class LeasesView(Struct, frozen=True):
@@ -160,7 +176,10 @@ class RequestsView(Struct, frozen=True):
 
 
 class SessionView(Struct, frozen=True):
-    """A session with everything it must act on: its leases (with orders and notices) and waiting requests."""
+    """A session with everything it must act on: its leases (with orders and notices) and waiting requests.
+
+    `last_lease` is what it, or the process it took the place of, held last: there while it holds nothing.
+    """
 
     id: str
     kind: str
@@ -173,6 +192,7 @@ class SessionView(Struct, frozen=True):
     policy: str | None
     leases: tuple[LeaseView, ...]
     requests: tuple[RequestView, ...]
+    last_lease: LeaseView | None = None
 
 
 class SessionsView(Struct, frozen=True):
@@ -250,6 +270,34 @@ class WhyView(Struct, frozen=True):
     sentence_es: str
     numbers: Values
     story: tuple[Step, ...]
+
+
+class PolicyView(Struct, frozen=True):
+    """The rules of one policy, as numbers and as a sentence."""
+
+    name: str
+    idle_ms: int
+    notice_ms: int
+    never_used_ms: int
+    host_busy_ms: int
+    keep_ms: int
+    keeps_max: int
+    sentence: str
+    sentence_es: str
+
+
+class QueueRuleView(Struct, frozen=True):
+    """`policy` null: idleness is never a reason to take a lease of this queue."""
+
+    name: str
+    tier: str
+    policy: str | None
+    preemptible: bool
+
+
+class RulesView(Struct, frozen=True):
+    policies: tuple[PolicyView, ...]
+    queues: tuple[QueueRuleView, ...]
 
 
 class PoliciesView(Struct, frozen=True):

@@ -29,6 +29,7 @@ export interface HealthView {
   readonly simulated: boolean;
   readonly uptime_ms: number;
   readonly problem: ReasonView | null;
+  readonly simulates: string;
 }
 
 export interface JobView {
@@ -90,6 +91,7 @@ export interface LeaseView {
   readonly reason: ReasonView | null;
   readonly sentence: string;
   readonly sentence_es: string;
+  readonly ended_ago_ms: number | null;
 }
 
 export interface LeasesView {
@@ -121,6 +123,18 @@ export interface PoliciesView {
   readonly changes: readonly string[];
 }
 
+export interface PolicyView {
+  readonly name: string;
+  readonly idle_ms: number;
+  readonly notice_ms: number;
+  readonly never_used_ms: number;
+  readonly host_busy_ms: number;
+  readonly keep_ms: number;
+  readonly keeps_max: number;
+  readonly sentence: string;
+  readonly sentence_es: string;
+}
+
 export interface Problem {
   readonly status: number;
   readonly code: string;
@@ -143,6 +157,13 @@ export interface QueueEntry {
   readonly waited_ms: number;
   readonly expected_in_ms: number | null;
   readonly reason: ReasonView | null;
+}
+
+export interface QueueRuleView {
+  readonly name: string;
+  readonly tier: string;
+  readonly policy: string | null;
+  readonly preemptible: boolean;
 }
 
 export interface QueueView {
@@ -182,6 +203,11 @@ export interface RequestsView {
   readonly requests: readonly RequestView[];
 }
 
+export interface RulesView {
+  readonly policies: readonly PolicyView[];
+  readonly queues: readonly QueueRuleView[];
+}
+
 export interface SessionView {
   readonly id: string;
   readonly kind: string;
@@ -194,6 +220,7 @@ export interface SessionView {
   readonly policy: string | null;
   readonly leases: readonly LeaseView[];
   readonly requests: readonly RequestView[];
+  readonly last_lease: LeaseView | null;
 }
 
 export interface SessionsView {
@@ -218,6 +245,12 @@ export interface Step {
   readonly at: string;
   readonly event: string;
   readonly reason: ReasonView;
+}
+
+export interface StoppedView {
+  readonly pid: number;
+  readonly sentence: string;
+  readonly sentence_es: string;
 }
 
 export interface WhyView {

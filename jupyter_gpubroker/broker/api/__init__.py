@@ -4,10 +4,10 @@ An endpoint parses, sends an event and formats; it decides nothing. Every route 
 without identity, limits and problem details.
 """
 
-from . import admin, jobs, leases, node, requests, sessions
+from . import admin, jobs, leases, node, requests, sessions, why
 from .base import Endpoints
 
-_RESOURCES = (node, sessions, requests, leases, jobs, admin)
+_RESOURCES = (node, sessions, requests, leases, jobs, why, admin)
 
 
 def endpoints() -> Endpoints:

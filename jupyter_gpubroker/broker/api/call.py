@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from ...core.events import Event
+from ...core.events import Event, JobSubmitted, RequestMade
 from ...core.model import RequestId, State
+from ...errors import Conflict, Refused
 from ...wire.routes import Route
 from ..attendance import Attendance
 from ..housekeeping import Presence
@@ -23,6 +24,7 @@ from ..latest import Latest
 from ..loop import Loop
 from ..settings import Settings
 from ..views import Views
+from ..why import Refusal, Refusals
 
 Body = TypeVar("Body", bound=Struct)
 
@@ -36,6 +38,8 @@ class Broker:
     attendance: Attendance
     presence: Presence
     settings: Settings
+    refusals: Refusals
+    stop: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,20 @@ class Call:
     def body_as(self, kind: type[Body]) -> Body:
         assert isinstance(self.body, kind)  # decoded by its route
         return self.body
+
+    async def ask(self, event: RequestMade | JobSubmitted) -> State:
+        """As `send`, for what may be refused and asked about later."""
+        try:
+            return await self.send(event)
+        except Refused as refused:
+            if refused.status != Conflict.status:  # then it is there, and speaks for itself
+                self._note_refusal(event, refused)
+            raise
+
+    def _note_refusal(self, event: RequestMade | JobSubmitted, refused: Refused) -> None:
+        thing_id = event.request_id if isinstance(event, RequestMade) else event.job_id
+        refusal = Refusal(self.caller.owner, thing_id, refused.reason, self.views.wall_now())
+        self.broker.refusals.note(refusal)
 
     async def send(self, event: Event) -> State:
         """The state once the event is committed. Raises Refused."""

@@ -8,7 +8,7 @@ from ...errors import NotFound
 from ...processes import start_ticks
 from ...wire import routes
 from ...wire.bodies import JobBody, JobEndedBody, JobStartedBody
-from ...wire.views import JobsView, JobView, WhyView
+from ...wire.views import JobsView, JobView
 from .call import Actions, Answer, Call, Reads
 from .values import name_of, spec_of
 
@@ -34,15 +34,9 @@ def get_jobs(call: Call) -> Answer:
     )
 
 
-async def why_job(call: Call) -> WhyView:
-    job = own_job(call, call.thing_id)
-    story = await call.broker.loop.history(job.id)
-    return call.views.why_job(job, story)
-
-
 async def put_job(call: Call) -> JobView:
     body = call.body_as(JobBody)
-    await call.send(
+    await call.ask(
         JobSubmitted(
             call.caller.owner,
             JobId(call.thing_id),
@@ -91,7 +85,6 @@ def _view(call: Call) -> JobView:
 
 READS: Reads = {routes.JOB: get_job, routes.JOBS: get_jobs}
 ACTIONS: Actions = {
-    routes.WHY_JOB: why_job,
     routes.PUT_JOB: put_job,
     routes.CANCEL_JOB: cancel_job,
     routes.JOB_STARTED: job_started,

@@ -15,7 +15,7 @@ from ...core.table import live
 from ...errors import NotFound
 from ...wire import routes
 from ...wire.bodies import AnswerBody, KeepBody, NoticeShownBody, ReleaseBody, UnparkBody
-from ...wire.views import LeasesView, LeaseView, RequestView, WhyView
+from ...wire.views import LeasesView, LeaseView, RequestView
 from .call import Actions, Answer, Call, Reads
 from .requests import request_view
 from .values import reason_of
@@ -34,12 +34,6 @@ def get_leases(call: Call) -> Answer:
         tuple(views.lease_key(lease) for lease in leases),
         lambda: LeasesView(tuple(views.lease(lease) for lease in leases)),
     )
-
-
-async def why_lease(call: Call) -> WhyView:
-    lease = own_lease(call, call.thing_id)
-    story = await call.broker.loop.history(lease.id)
-    return call.views.why_lease(lease, story)
 
 
 async def acknowledge(call: Call) -> LeaseView:
@@ -119,7 +113,6 @@ READS: Reads = {
     routes.LEASES: get_leases,
 }
 ACTIONS: Actions = {
-    routes.WHY_LEASE: why_lease,
     routes.ACKNOWLEDGE: acknowledge,
     routes.KEEP: keep,
     routes.RELEASE: release,

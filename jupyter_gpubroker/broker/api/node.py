@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 from msgspec.structs import replace
 
 from ...core.model import Reason
-from ...errors import Refused
+from ...core.table import live
+from ...errors import Conflict, Refused
 from ...wire import openapi, routes
-from ...wire.views import MeView
+from ...wire.bodies import StopBody
+from ...wire.views import MeView, StoppedView
+from ..housekeeping import is_in_use
 from .call import Actions, Answer, Call, Reads
+from .problems import problem_of
 
 
 class NotReady(Refused):
@@ -46,6 +51,28 @@ def queue(call: Call) -> Answer:
     return Answer(views.queue_key(), views.queue)
 
 
+async def stop(call: Call) -> StoppedView:
+    """Whoever is waited for by somebody does not go without a word of force."""
+    state = call.state
+    if is_in_use(state) and not call.body_as(StopBody).force:
+        raise Conflict(
+            Reason.of(
+                "broker_in_use",
+                leases=sum(1 for _ in live(state.leases)),
+                requests=sum(request.job_id is None for request in live(state.requests)),
+                jobs=sum(1 for _ in live(state.jobs)),
+            )
+        )
+    call.broker.stop()
+    said = problem_of(200, Reason.of("broker_stopping"))
+    return StoppedView(os.getpid(), said.detail, said.detail_es)
+
+
+def rules(call: Call) -> Answer:
+    view = call.views.rules()
+    return Answer(view, lambda: view)
+
+
 def description(_: Call) -> Answer:
     document = _description()
     return Answer(document, lambda: document)
@@ -62,6 +89,7 @@ READS: Reads = {
     routes.ME: me,
     routes.GPUS: gpus,
     routes.QUEUE: queue,
+    routes.POLICIES: rules,
     routes.OPENAPI: description,
 }
-ACTIONS: Actions = {}
+ACTIONS: Actions = {routes.STOP: stop}

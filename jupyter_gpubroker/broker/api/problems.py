@@ -60,6 +60,22 @@ _SENTENCES: Mapping[str, tuple[str, str]] = {
         "The devices were not looked at yet. Try again in a moment.",
         "Aún no se han examinado los dispositivos. Inténtelo de nuevo en un momento.",
     ),
+    "no_such_id": (
+        "You have, and lately had, no lease, request or job whose id begins with '{prefix}'.",
+        "No tiene, ni tuvo hace poco, ninguna concesión, petición o trabajo cuyo id empiece por '{prefix}'.",
+    ),
+    "several_have_that_id": (
+        "'{prefix}' may be any of {listed}. Write more of the id.",
+        "'{prefix}' puede ser cualquiera de {listed}. Escriba más del id.",
+    ),
+    "broker_in_use": (
+        "The broker is in use (leases: {leases}, waiting requests: {requests}, batch jobs: {jobs}), so it goes on.",
+        "El broker está en uso (concesiones: {leases}, peticiones en espera: {requests}, trabajos: {jobs}), así que sigue.",
+    ),
+    "broker_stopping": (
+        "The broker ends. Whoever needs one starts it anew, and it finds everything as it was.",
+        "El broker termina. Quien lo necesite lo inicia de nuevo, y lo encuentra todo como estaba.",
+    ),
     "internal_error": (
         "Something went wrong in the broker; nothing was changed. Its log says more.",
         "Algo falló en el broker; no se cambió nada. Su registro dice más.",

@@ -8,7 +8,7 @@ from ...core.table import live
 from ...errors import NotFound
 from ...wire import routes
 from ...wire.bodies import RequestBody
-from ...wire.views import RequestsView, RequestView, WhyView
+from ...wire.views import RequestsView, RequestView
 from .call import Actions, Answer, Call, Reads
 from .values import spec_of
 
@@ -33,7 +33,7 @@ def get_requests(call: Call) -> Answer:
 
 async def put_request(call: Call) -> RequestView:
     body = call.body_as(RequestBody)
-    await call.send(
+    await call.ask(
         RequestMade(
             call.caller.owner,
             RequestId(call.thing_id),
@@ -54,12 +54,6 @@ async def cancel_request(call: Call) -> RequestView:
     return request_view(call, call.thing_id)
 
 
-async def why_request(call: Call) -> WhyView:
-    request = own_request(call, call.thing_id)
-    story = await call.broker.loop.history(request.id)
-    return call.views.why_request(request, story)
-
-
 def own_request(call: Call, request_id: str) -> Request:
     request = call.state.requests.get(RequestId(request_id))
     if request is None or request.owner != call.caller.owner:
@@ -76,7 +70,6 @@ READS: Reads = {
     routes.REQUESTS: get_requests,
 }
 ACTIONS: Actions = {
-    routes.WHY_REQUEST: why_request,
     routes.PUT_REQUEST: put_request,
     routes.CANCEL_REQUEST: cancel_request,
 }

@@ -105,6 +105,18 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The GPU was kept {keeps_max} times without work in between, and no more is possible. Use it, or release it.",
         "La GPU se conservó {keeps_max} veces sin trabajo entretanto, y ya no es posible más. Úsela, o libérela.",
     ),
+    "policy_rules": (
+        (
+            "Only if somebody waits for it, a GPU may go after {idle_ms} idle or at a prompt, after {unused_ms} without "
+            "any use, and after {elsewhere_ms} of code that does not use it. The notice before is {notice_ms}; keeping holds "
+            "on to it for {keep_ms}, up to {keeps_max} times in a row."
+        ),
+        (
+            "Solo si alguien la espera, una GPU puede retirarse tras {idle_ms} inactiva o en un punto de entrada, tras "
+            "{unused_ms} sin ningún uso, y tras {elsewhere_ms} de código que no la usa. El aviso previo es de {notice_ms}; "
+            "conservarla vale por {keep_ms}, hasta {keeps_max} veces seguidas."
+        ),
+    ),
     "never_taken": (
         "This GPU is not taken back for idleness, so there is nothing to keep.",
         "Esta GPU no se retira por inactividad, así que no hay nada que conservar.",

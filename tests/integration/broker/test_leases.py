@@ -155,3 +155,55 @@ def test_a_session_of_a_process_that_is_not_there_is_refused(broker: RunningBrok
     with pytest.raises(BrokerError) as refused:
         broker.client.call(routes.PUT_SESSION, new_id(), body)
     assert refused.value.code == "no_such_process"
+
+
+def test_after_a_death_the_next_incarnation_is_told_what_became_of_the_gpu(folders) -> None:
+    with running_broker("1xH200") as broker, Holder(broker) as first:
+        lease = first.acquire()
+        first.kill()
+        with Holder(broker, predecessor=first.id) as second:
+            for view in broker.client.watch(routes.SESSION, second.id, wait_s=5):
+                assert view.last_lease is not None
+                assert view.last_lease.id == lease.id
+                if view.last_lease.state == "cleared":
+                    break
+            assert view.last_lease is not None
+            assert view.last_lease.reason is not None
+            assert view.last_lease.reason.code == "process_gone"
+            assert view.last_lease.ended_ago_ms is not None
+            second.acquire()
+            assert broker.client.call(routes.SESSION, second.id).last_lease is None
+
+
+def test_whatever_is_over_or_was_refused_says_why(folders) -> None:
+    with running_broker("1xH200") as broker, Holder(broker) as holder:
+        client = broker.client
+        refused_id = new_id()
+        body = RequestBody(holder.id, SpecBody(count=2))
+        with pytest.raises(BrokerError) as refused:
+            client.call(routes.PUT_REQUEST, refused_id, body)
+        for view in (
+            client.call(routes.WHY_REQUEST, refused_id),
+            client.call(routes.WHY, query={"of": refused_id[:10]}),
+        ):
+            assert view.sentence == str(refused.value)
+            assert view.story[-1].event == "Refused"
+        lease = holder.acquire()
+        with Holder(broker) as other:
+            waiting = other.ask()
+            client.call(routes.CANCEL_REQUEST, waiting.id)
+            cancelled = client.call(routes.WHY, query={"of": waiting.id[:12]})
+            assert cancelled.sentence == "The request was cancelled."
+        assert client.call(routes.WHY, query={"of": lease.id}).numbers["keeps_left"] == 3
+        with pytest.raises(BrokerError, match="begins with 'ffff'") as unknown:
+            client.call(routes.WHY, query={"of": "ffff"})
+        assert unknown.value.status == 404
+
+
+def test_the_rules_are_told_as_numbers_and_words(folders) -> None:
+    with running_broker("1xH200") as broker:
+        rules = broker.client.call(routes.POLICIES)
+        gentle = next(policy for policy in rules.policies if policy.name == "gentle")
+        assert gentle.idle_ms == 1_800_000
+        assert "after 30 min idle" in gentle.sentence
+        assert {queue.name for queue in rules.queues} >= {"interactive", "batch", "scavenger"}
