@@ -25,13 +25,15 @@ class Choice:
 
 
 def choose(setting: str | None, folder: Path, root: Path = Path("/")) -> Choice:
-    """Read a `GPUBROKER_SIMULATE` value: nothing, `SPEC`, or `auto:SPEC`. Raises `SpecError` for a bad spec."""
+    """Read a `GPUBROKER_SIMULATE` value: nothing, `SPEC`, `@FILE` (a dump of the probe), or either after `auto:`.
+
+    Raises `SpecError` for a bad spec.
+    """
     if not setting:
         return Choice(None)
-    from .simulated_spec import parse_spec
+    from .simulated_devices import check_spec
 
-    spec = setting.removeprefix(AUTO)
-    parse_spec(spec)
+    spec = check_spec(setting.removeprefix(AUTO))
     if setting.startswith(AUTO) and nvidia_present(root):
         return Choice(None)
     return Choice(spec, folder)

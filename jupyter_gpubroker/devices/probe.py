@@ -28,7 +28,15 @@ def main() -> None:
         parser.error("--simulate and --folder go together")
     reader = open_reader(Choice(arguments.simulate, arguments.folder))
     try:
-        serve({"inventory": reader.inventory, "observe": reader.observe})
+        serve(
+            {
+                "inventory": reader.inventory,
+                "observe": reader.observe,
+                "health": reader.health,
+                "capabilities": reader.capabilities,
+                "accounts": reader.accounts,
+            }
+        )
     finally:
         reader.close()
 

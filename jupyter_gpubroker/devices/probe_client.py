@@ -9,7 +9,7 @@ import msgspec
 
 from .child import JsonLinesChild
 from .choice import Choice
-from .reader import Inventory, SlotReading
+from .reader import Account, Capability, GpuReading, Inventory, SlotReading
 
 INVENTORY_S = 15.0
 OBSERVE_S = 5.0
@@ -41,6 +41,20 @@ class ProbeClient:
         """The slots named, or all; a restarted probe knows its slots only after `inventory`."""
         result = await self._child.call("observe", slot_uuids, deadline_s=self._observe_s)
         return msgspec.json.decode(result, type=tuple[SlotReading, ...])
+
+    async def health(self) -> tuple[GpuReading, ...]:
+        """The condition of every GPU, and the errors reported since the last call."""
+        result = await self._child.call("health", deadline_s=self._observe_s)
+        return msgspec.json.decode(result, type=tuple[GpuReading, ...])
+
+    async def capabilities(self) -> tuple[Capability, ...]:
+        result = await self._child.call("capabilities", deadline_s=INVENTORY_S)
+        return msgspec.json.decode(result, type=tuple[Capability, ...])
+
+    async def accounts(self, gpu_uuid: str, pids: Sequence[int]) -> tuple[Account, ...]:
+        """What the driver kept of these processes, as at the end of a lease."""
+        result = await self._child.call("accounts", gpu_uuid, pids, deadline_s=self._observe_s)
+        return msgspec.json.decode(result, type=tuple[Account, ...])
 
     async def close(self) -> None:
         await self._child.close()

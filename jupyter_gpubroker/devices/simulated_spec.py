@@ -34,10 +34,13 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Model:
+    """`has_engines`: its engines have counters of their own (GPM), also for MIG instances."""
+
     name: str
     memory_mib: int
     slices_max: int = 0
     profiles: Mapping[str, Profile] | None = None
+    has_engines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,8 @@ _H100_PROFILES = _seven_slices((10, 20, 40, 80), (9984, 20096, 40448, 80896))
 _H200_PROFILES = _seven_slices((18, 35, 71, 141), (16384, 33024, 71168, 143104))
 
 MODELS: Mapping[str, Model] = {
-    "H200": Model("NVIDIA H200", 143771, 7, _H200_PROFILES),
-    "H100": Model("NVIDIA H100 80GB HBM3", 81559, 7, _H100_PROFILES),
+    "H200": Model("NVIDIA H200", 143771, 7, _H200_PROFILES, has_engines=True),
+    "H100": Model("NVIDIA H100 80GB HBM3", 81559, 7, _H100_PROFILES, has_engines=True),
     "A100": Model("NVIDIA A100-SXM4-80GB", 81920, 7, _A100_80_PROFILES),
     "A100-40GB": Model("NVIDIA A100-SXM4-40GB", 40960, 7, _A100_40_PROFILES),
     "A30": Model("NVIDIA A30", 24576, 4, _A30_PROFILES),

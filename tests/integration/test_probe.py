@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,8 @@ import pytest
 from jupyter_gpubroker.devices.child import ChildError, ChildUnavailable, JsonLinesChild
 from jupyter_gpubroker.devices.choice import Choice
 from jupyter_gpubroker.devices.probe_client import ProbeClient, probe_argv
+from jupyter_gpubroker.devices.reader import Xid
+from tests.support.nvml.world import VARIABLE, NvmlWorld, build, four_gpus, has_compiler
 
 pytestmark = pytest.mark.asyncio
 
@@ -58,6 +59,17 @@ def folder(folders) -> Path:
 
 
 @pytest.fixture
+def nvml_world(tmp_path, monkeypatch) -> NvmlWorld:
+    """A stub of NVIDIA's library for the probes that the test starts."""
+    if not has_compiler():
+        pytest.skip("needs gcc to build a stub of NVIDIA's library")
+    build(tmp_path)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "world"))
+    return four_gpus(tmp_path / "world")
+
+
+@pytest.fixture
 def child():
     return JsonLinesChild([sys.executable, "-c", OBEDIENT])
 
@@ -92,15 +104,7 @@ async def test_the_simulated_devices_are_read_through_the_probe(folder):
     await probe.close()
 
 
-async def test_nvidias_library_is_read_through_the_probe(tmp_path, monkeypatch):
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc to build a stub of NVIDIA's library")
-    source = Path(__file__).parents[1] / "unit/devices/nvml_stub.c"
-    library = tmp_path / "libnvidia-ml.so.1"
-    await asyncio.to_thread(
-        subprocess.run, ["gcc", "-shared", "-fPIC", "-o", library, source], check=True
-    )
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+async def test_nvidias_library_is_read_through_the_probe(nvml_world):
     probe = ProbeClient(probe_argv(Choice(None)))
     inventory = await probe.inventory()
     assert [(gpu.uuid, gpu.state) for gpu in inventory.gpus] == [
@@ -110,6 +114,31 @@ async def test_nvidias_library_is_read_through_the_probe(tmp_path, monkeypatch):
         ("index:3", "lost"),
     ]
     (reading,) = await probe.observe(["MIG-4"])
+    assert reading.memory_used_mib == 501
+    nvml_world.report("GPU-0", 31)
+    assert (await probe.health())[0].xids == (Xid(31),)
+    assert {one.gpu_uuid for one in await probe.capabilities()} >= {"GPU-0", "GPU-2"}
+    assert [account.pid for account in await probe.accounts("GPU-0", [1000])] == [1000]
+    await probe.close()
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetMemoryInfo", "nvmlGpmSampleGet"])
+async def test_a_library_that_hangs_costs_one_probe_and_is_read_again(nvml_world, function):
+    probe = ProbeClient(probe_argv(Choice(None)), observe_s=0.3)
+    await probe.inventory()
+    first = probe.pid
+    assert first is not None
+    nvml_world.hang(function, "GPU-0")
+    with pytest.raises(ChildUnavailable) as failure:
+        await probe.observe(["GPU-0"])
+    assert failure.value.problem == "overran"
+    await ended(first)
+    nvml_world.remove("hang")
+    while probe.pid in (None, first):
+        with contextlib.suppress(ChildUnavailable):
+            await probe.inventory()
+        await asyncio.sleep(0.02)
+    (reading,) = await probe.observe(["GPU-0"])
     assert reading.memory_used_mib == 501
     await probe.close()
 

@@ -1,9 +1,12 @@
-"""Real child processes on simulated GPUs: `start_worker` runs one that executes what the test says."""
+"""Real child processes on simulated GPUs (`start_worker` runs one that executes what the test says), and the real pynvml over
+a stub of NVIDIA's library, whose devices are `nvml_world`."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pynvml  # noqa: TID251 - its traps are what is tested
 import pytest
 
+from jupyter_gpubroker.devices.nvml import NvmlReader
+from jupyter_gpubroker.devices.nvml import reader as nvml_reader
 from jupyter_gpubroker.devices.simulated import SimulatedReader
+from tests.support.nvml.world import VARIABLE, NvmlWorld, build, four_gpus, has_compiler
 
 _LOOP = """
 import json, os, sys
@@ -137,3 +144,54 @@ def until() -> Callable[..., None]:
 @pytest.fixture
 def worker_error() -> type[WorkerError]:
     return WorkerError
+
+
+class Clock:
+    """Time that passes when the test says so, for the reader of NVIDIA's library alone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._passed_ns = 0
+        begun_ns, wall_ns = time.monotonic_ns(), time.time_ns()
+        monkeypatch.setattr(nvml_reader, "monotonic_ns", lambda: begun_ns + self._passed_ns)
+        monkeypatch.setattr(nvml_reader, "time_ns", lambda: wall_ns + self._passed_ns)
+
+    def pass_ms(self, milliseconds: int) -> None:
+        self._passed_ns += milliseconds * 1_000_000
+
+
+@pytest.fixture(scope="session")
+def nvml_stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not has_compiler():
+        pytest.skip("needs gcc to build a stub of NVIDIA's library")
+    return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def nvml_library(nvml_stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
+    """The stub, loaded afresh, in the place of NVIDIA's."""
+    copy = tmp_path / nvml_stub.name
+    shutil.copy(nvml_stub, copy)
+    loaded = ctypes.CDLL(str(copy))
+    monkeypatch.setattr(pynvml, "nvmlLib", loaded)
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+    return loaded
+
+
+@pytest.fixture
+def nvml_world(
+    nvml_library: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> NvmlWorld:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "world"))
+    return four_gpus(tmp_path / "world")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def nvml(nvml_world: NvmlWorld) -> Iterator[NvmlReader]:
+    reader = NvmlReader()
+    yield reader
+    reader.close()

@@ -3,72 +3,47 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import time
+from typing import Any
 
-import pynvml  # noqa: TID251 - its traps are what is tested
 import pytest
 
-from jupyter_gpubroker.devices import nvml
-from jupyter_gpubroker.devices.nvml import NvmlReader
+from jupyter_gpubroker.devices.nvml import reader as nvml_reader
 from jupyter_gpubroker.devices.reader import NO_NVIDIA_DEVICE, ProcessReading, SlotReading
+from tests.support.nvml.world import (
+    DRIVER_NOT_LOADED,
+    FUNCTION_NOT_FOUND,
+    LOST,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    UNKNOWN,
+)
 
-NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED, LOST = 3, 4, 6, 9, 15
-
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to build the stub")
-
-Knob = Callable[[str, int], None]
-
-
-@pytest.fixture(scope="session")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-    source = Path(__file__).with_name("nvml_stub.c")
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True
-    )
-    return library
+REPLACED = 18  # the driver is another than the library
 
 
-@pytest.fixture
-def library(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
-    """The stub, loaded afresh, in the place of NVIDIA's."""
-    copy = tmp_path / stub.name
-    shutil.copy(stub, copy)
-    loaded = ctypes.CDLL(str(copy))
-    monkeypatch.setattr(pynvml, "nvmlLib", loaded)
-    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-    return loaded
-
-
-@pytest.fixture
-def knob(library: ctypes.CDLL) -> Knob:
-    def turn(name: str, value: int) -> None:
-        ctypes.c_int.in_dll(library, name).value = value
-
-    return turn
-
-
-@pytest.fixture
-def reader(library: ctypes.CDLL) -> Iterator[NvmlReader]:
-    reader = NvmlReader()
-    yield reader
-    reader.close()
-
-
-def whole(reader: NvmlReader) -> SlotReading:
-    reader.inventory()
-    (reading,) = reader.observe(["GPU-0"])
+def look(reader, slot="GPU-0") -> Any:
+    """A reading of a slot of an inventory that was taken before."""
+    (reading,) = reader.observe([slot])
     return reading
+
+
+@pytest.fixture
+def reader(nvml):
+    """With an inventory."""
+    nvml.inventory()
+    return nvml
+
+
+def percents(reading: SlotReading) -> list[int | None]:
+    return [process.utilisation_percent for process in reading.processes or ()]
 
 
 # --- inventory -----------------------------------------------------------------------------------------------------------
 
 
-def test_each_gpu_offers_itself_or_its_instances_and_bad_ones_nothing(reader):
-    inventory = reader.inventory()
+def test_each_gpu_offers_itself_or_its_instances_and_bad_ones_nothing(nvml):
+    inventory = nvml.inventory()
     assert (inventory.source, inventory.driver_version) == ("nvml", "580.95.05")
     assert [(gpu.uuid, gpu.state, [slot.uuid for slot in gpu.slots]) for gpu in inventory.gpus] == [
         ("GPU-0", "ok", ["GPU-0"]),
@@ -78,8 +53,8 @@ def test_each_gpu_offers_itself_or_its_instances_and_bad_ones_nothing(reader):
     ]
 
 
-def test_a_gpu_without_mig_is_no_problem(reader):
-    gpu = reader.inventory().gpus[0]
+def test_a_gpu_without_mig_is_no_problem(nvml):
+    gpu = nvml.inventory().gpus[0]
     assert (gpu.mig_enabled, gpu.problems) == (False, ())
     assert (gpu.model, gpu.memory_mib, gpu.pci_bus_id) == (
         "NVIDIA H200",
@@ -88,158 +63,282 @@ def test_a_gpu_without_mig_is_no_problem(reader):
     )
 
 
-def test_instances_behind_holes_are_found_with_their_ids(reader):
-    split = reader.inventory().gpus[2]
+def test_instances_behind_holes_are_found_with_their_ids_and_places(nvml):
+    split = nvml.inventory().gpus[2]
     assert split.problems == ()
     assert [
-        (slot.kind, slot.profile, slot.memory_mib, slot.gi_id, slot.ci_id) for slot in split.slots
+        (slot.kind, slot.profile, slot.memory_mib, slot.gi_id, slot.ci_id, slot.placement)
+        for slot in split.slots
     ] == [
-        ("mig", "1g.18gb", 16384, 11, 0),
-        ("mig", "1g.18gb", 16384, 14, 0),
+        ("mig", "1g.18gb", 16384, 11, 0, 1),
+        ("mig", "1g.18gb", 16384, 14, 0, 4),
     ]
 
 
-def test_a_profile_that_the_name_does_not_tell_is_made_from_slices_and_memory(reader, knob):
-    knob("name_has_profile", 0)
-    assert reader.inventory().gpus[2].slots[0].profile == "3g.70gb"
+def test_the_place_of_an_instance_is_unknown_without_the_privilege_to_ask(nvml, nvml_world):
+    nvml_world.fail("nvmlDeviceGetGpuInstanceById", NO_PERMISSION)
+    split = nvml.inventory().gpus[2]
+    assert [slot.placement for slot in split.slots] == [None, None]
+    assert split.problems == ()
 
 
-def test_the_problems_name_the_call_and_its_error(reader):
-    gpus = reader.inventory().gpus
+def test_a_profile_that_the_name_does_not_tell_is_made_from_slices_and_memory(nvml, nvml_world):
+    nvml_world.mig("MIG-1", profile="", slices=3, memory=71168)
+    assert nvml.inventory().gpus[2].slots[0].profile == "3g.70gb"
+
+
+def test_a_gpu_whose_mig_mode_is_about_to_change_offers_nothing(nvml, nvml_world):
+    nvml_world.gpu("GPU-0", mig=0, pending=1)
+    gpu = nvml.inventory().gpus[0]
+    assert (gpu.state, gpu.slots, gpu.mig_pending) == ("unavailable", (), True)
+    assert gpu.problems == ("the MIG mode changes at the next reset",)
+
+
+def test_a_gpu_that_the_driver_wants_reset_is_sick_and_offers_nothing(nvml, nvml_world):
+    nvml_world.gpu("GPU-0", action=1)
+    gpu = nvml.inventory().gpus[0]
+    assert (gpu.state, gpu.slots) == ("sick", ())
+    assert gpu.problems == ("the driver asks for gpu_reset",)
+
+
+def test_a_driver_that_knows_no_recovery_action_has_well_gpus(nvml, nvml_world):
+    nvml_world.gpu("GPU-0", action=-1)
+    assert nvml.inventory().gpus[0].state == "ok"
+
+
+def test_the_problems_name_the_call_and_its_error(nvml):
+    gpus = nvml.inventory().gpus
     assert gpus[1].problems == ("nvmlDeviceGetHandleByIndex: NoPermission",)
     assert gpus[3].problems == ("nvmlDeviceGetUUID: GpuIsLost",)
 
 
-def test_a_driver_that_does_not_start_is_reported_and_tried_again(reader, knob, monkeypatch):
-    monkeypatch.setattr(nvml, "nvidia_present", lambda: True)
-    knob("init_result", DRIVER_NOT_LOADED)
-    broken = reader.inventory()
+def test_the_memory_of_the_whole_gpu_may_be_hidden_in_a_container(nvml, nvml_world):
+    # NVIDIA/nvidia-container-toolkit#842: the instances answer, their GPU does not.
+    nvml_world.fail("nvmlDeviceGetMemoryInfo", NO_PERMISSION, "GPU-2")
+    gpu = nvml.inventory().gpus[2]
+    assert (gpu.state, gpu.memory_mib, len(gpu.slots)) == ("ok", None, 2)
+    assert look(nvml, "MIG-1").memory_used_mib == 501
+
+
+# --- the session -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_driver_that_does_not_start_is_reported_and_tried_again(nvml, nvml_world, monkeypatch):
+    monkeypatch.setattr(nvml_reader, "nvidia_present", lambda: True)
+    nvml_world.fail("nvmlInitWithFlags", DRIVER_NOT_LOADED)
+    broken = nvml.inventory()
     assert (broken.gpus, broken.problems) == ((), ("nvmlInit: DriverNotLoaded",))
-    knob("init_result", 0)
+    nvml_world.fail("nvmlInitWithFlags", 0)
+    assert len(nvml.inventory().gpus) == 4
+
+
+def test_a_missing_library_is_no_problem_where_there_is_no_nvidia_gpu(
+    nvml, nvml_world, monkeypatch
+):
+    monkeypatch.setattr(nvml_reader, "nvidia_present", lambda: False)
+    nvml_world.fail("nvmlInitWithFlags", DRIVER_NOT_LOADED)
+    assert nvml.inventory().problems == (NO_NVIDIA_DEVICE,)
+
+
+def test_a_reloaded_driver_is_opened_anew(reader, nvml_world, nvml_library):
+    # After the reload the old session answers nothing more.
+    calls = nvml_library.stub_calls
+    nvml_world.fail("nvmlDeviceGetCount_v2", UNKNOWN)
+    assert reader.inventory().problems == ("nvmlDeviceGetCount: Unknown",)
+    nvml_world.fail("nvmlDeviceGetCount_v2", 0)
+    before = calls()
     assert len(reader.inventory().gpus) == 4
+    assert calls() > before
+    assert look(reader).memory_used_mib == 501
 
 
-def test_a_missing_library_is_no_problem_where_there_is_no_nvidia_gpu(reader, knob, monkeypatch):
-    monkeypatch.setattr(nvml, "nvidia_present", lambda: False)
-    knob("init_result", DRIVER_NOT_LOADED)
-    assert reader.inventory().problems == (NO_NVIDIA_DEVICE,)
+def test_a_replaced_library_ends_the_process_that_has_the_old_one(reader, nvml_world):
+    nvml_world.fail("nvmlDeviceGetCount_v2", UNKNOWN)
+    nvml_world.fail("nvmlInitWithFlags", REPLACED)
+    with pytest.raises(SystemExit, match="a new probe loads its library"):
+        reader.inventory()
 
 
-# --- readings ------------------------------------------------------------------------------------------------------------
+def test_a_library_that_never_fitted_its_driver_is_reported(nvml, nvml_world, monkeypatch):
+    monkeypatch.setattr(nvml_reader, "nvidia_present", lambda: True)
+    nvml_world.fail("nvmlInitWithFlags", REPLACED)
+    assert nvml.inventory().problems == ("nvmlInit: LibRmVersionMismatch",)
+
+
+# --- use of whole GPUs -------------------------------------------------------------------------------------------------------
 
 
 def test_a_whole_gpu_tells_memory_use_and_processes(reader):
-    assert whole(reader) == SlotReading(
-        "GPU-0", 501, 1, (ProcessReading(1000, "compute", 400, 50),)
-    )
+    reading = look(reader)
+    assert (reading.memory_used_mib, reading.utilisation_percent) == (501, 1)
+    assert reading.processes == (ProcessReading(1000, "compute", 400, 50),)
+    assert reading.problems == ()
 
 
-def test_an_instance_tells_memory_and_processes_but_no_use(reader):
-    reader.inventory()
-    assert reader.observe(["MIG-4"]) == (
-        SlotReading("MIG-4", 501, None, (ProcessReading(1000, "compute", 400, None),)),
-    )
+def test_unknown_process_memory_is_none_and_not_zero(reader, nvml_world):
+    nvml_world.process("GPU-0", 1000, busy=50)
+    assert look(reader).processes == (ProcessReading(1000, "compute", None, 50),)
 
 
-def test_unknown_process_memory_is_none_and_not_zero(reader, knob):
-    knob("process_memory_unknown", 1)
-    assert whole(reader).processes == (ProcessReading(1000, "compute", None, 50),)
+def test_illegal_samples_are_dropped_and_seen_work_is_never_rounded_to_zero(reader, nvml_world):
+    nvml_world.ring("GPU-0", 0, 2147483632, 1)
+    assert look(reader).utilisation_percent == 1
 
 
-def test_illegal_samples_are_dropped_and_seen_work_is_never_rounded_to_zero(reader):
-    # The ring held 0, 2147483632 and 1.
-    assert whole(reader).utilisation_percent == 1
+def test_a_ring_of_illegal_samples_alone_is_unknown(reader, nvml_world):
+    nvml_world.ring("GPU-0", 2147483632)
+    reading = look(reader)
+    assert (reading.utilisation_percent, reading.missing["utilisation"]) == (None, "no_samples")
 
 
-def test_the_next_window_begins_where_the_last_ended(reader, library):
-    whole(reader)
-    first = ctypes.c_ulonglong.in_dll(library, "samples_since").value
-    reader.observe(["GPU-0"])
-    assert ctypes.c_ulonglong.in_dll(library, "samples_since").value == first + 30
+def test_the_next_window_begins_where_the_last_ended(reader, nvml_world, nvml_library):
+    nvml_world.ring("GPU-0", 0, 0, 0)
+    look(reader)
+    first = ctypes.c_ulonglong.in_dll(nvml_library, "stub_samples_since").value
+    look(reader)
+    assert ctypes.c_ulonglong.in_dll(nvml_library, "stub_samples_since").value == first + 30
 
 
-def test_late_process_samples_are_waited_for(reader, library):
-    whole(reader)
-    device = ctypes.c_ulonglong.in_dll(library, "samples_since").value
-    process = ctypes.c_ulonglong.in_dll(library, "utilisation_since").value
+def test_a_clock_that_is_set_back_hides_no_samples(reader, clock, nvml_library):
+    look(reader)
+    clock.pass_ms(-3_600_000)
+    look(reader)
+    since = ctypes.c_ulonglong.in_dll(nvml_library, "stub_samples_since").value
+    assert since <= time.time_ns() // 1000 - 3_500_000_000
+
+
+def test_late_process_samples_are_waited_for(reader, nvml_library):
+    look(reader)
+    device = ctypes.c_ulonglong.in_dll(nvml_library, "stub_samples_since").value
+    process = ctypes.c_ulonglong.in_dll(nvml_library, "stub_utilisation_since").value
     assert process <= device
 
 
-def test_a_ring_without_new_samples_is_unknown(reader, knob):
-    knob("samples_result", NOT_FOUND)
-    reading = whole(reader)
+def test_a_second_look_before_the_next_sample_repeats_the_figure(reader, nvml_world, clock):
+    first = look(reader)
+    nvml_world.ring("GPU-0")
+    clock.pass_ms(100)
+    again = look(reader)
+    assert again.utilisation_percent == first.utilisation_percent == 1
+    assert again.missing == {}
+
+
+def test_a_ring_that_stands_still_is_unknown(reader, nvml_world, clock):
+    look(reader)
+    nvml_world.ring("GPU-0")
+    clock.pass_ms(3_000)
+    reading = look(reader)
     assert (reading.utilisation_percent, reading.problems) == (None, ())
+    assert reading.missing["utilisation"] == "no_samples"
 
 
-@pytest.mark.parametrize("answer", [-1, NOT_FOUND])
-def test_no_process_samples_mean_that_none_worked(reader, knob, answer):
-    # -1: the library's success with nothing in it, which pynvml raises as an error named Success.
-    knob("utilisation_result", answer)
-    reading = whole(reader)
+@pytest.mark.parametrize("quirk", ["empty_success", "not_found"])
+def test_no_process_samples_mean_that_none_worked(reader, nvml_world, quirk):
+    # The library's success with nothing in it is an error named Success in pynvml.
+    nvml_world.quirk(quirk)
+    nvml_world.process("GPU-0", 1000, memory=400, busy=0)
+    reading = look(reader)
     assert reading.processes == (ProcessReading(1000, "compute", 400, 0),)
     assert reading.problems == ()
 
 
-def test_an_unsupported_counter_is_unknown(reader, knob):
-    knob("utilisation_result", NOT_SUPPORTED)
-    reading = whole(reader)
-    assert reading.processes == (ProcessReading(1000, "compute", 400, None),)
-    assert reading.problems == ("nvmlDeviceGetProcessUtilization: NotSupported",)
+def test_an_unsupported_counter_is_unknown_and_not_asked_again(reader, nvml_world, nvml_library):
+    nvml_world.fail("nvmlDeviceGetProcessUtilization", NOT_SUPPORTED)
+    first = look(reader)
+    assert percents(first) == [None]
+    assert first.missing["process_utilisation"] == "not_supported"
+    assert first.problems == ()
+    nvml_world.fail("nvmlDeviceGetProcessUtilization", 0)
+    assert percents(look(reader)) == [None]
+    reader.inventory()
+    assert percents(look(reader)) == [50]
 
 
-def test_a_list_that_grows_between_two_calls_is_read_again(reader, knob):
-    knob("utilisation_grows", 2)
-    assert whole(reader).processes == (ProcessReading(1000, "compute", 400, 50),)
+def test_a_list_that_grows_between_two_calls_is_read_again(reader, nvml_world):
+    nvml_world.quirk("grows", 2)
+    assert percents(look(reader)) == [50]
 
 
-def test_a_list_that_grows_for_ever_is_unknown(reader, knob):
-    knob("utilisation_grows", 1000)
-    reading = whole(reader)
-    assert reading.processes == (ProcessReading(1000, "compute", 400, None),)
+def test_a_list_that_grows_for_ever_is_unknown(reader, nvml_world):
+    nvml_world.quirk("grows", 1000)
+    reading = look(reader)
+    assert percents(reading) == [None]
     assert reading.problems == ("nvmlDeviceGetProcessUtilization: InsufficientSize",)
 
 
-def test_an_illegal_process_sample_is_dropped(reader, knob):
-    knob("utilisation_percent", 2147483632)
-    assert whole(reader).processes == (ProcessReading(1000, "compute", 400, 0),)
+def test_an_illegal_process_sample_is_dropped(reader, nvml_world):
+    nvml_world.process("GPU-0", 1000, memory=400, busy=2147483632)
+    assert percents(look(reader)) == [0]
 
 
-def test_no_processes_are_an_empty_list(reader, knob):
-    knob("process_count", 0)
-    assert whole(reader).processes == ()
+# --- processes ---------------------------------------------------------------------------------------------------------------
 
 
-def test_processes_that_cannot_be_listed_are_unknown_and_the_rest_is_told(reader, knob):
-    knob("processes_result", NO_PERMISSION)
-    reading = whole(reader)
+def test_no_processes_are_an_empty_list(reader, nvml_world):
+    nvml_world.remove("process GPU-0")
+    assert look(reader).processes == ()
+
+
+def test_processes_that_cannot_be_listed_are_unknown_and_the_rest_is_told(reader, nvml_world):
+    nvml_world.fail("nvmlDeviceGetComputeRunningProcesses_v3", NO_PERMISSION)
+    reading = look(reader)
     assert (reading.processes, reading.memory_used_mib) == (None, 501)
-    assert reading.problems == ("nvmlDeviceGetComputeRunningProcesses: NoPermission",)
+    assert reading.problems == ("nvmlDeviceGetComputeRunningProcesses_v3: NoPermission",)
+    assert reading.missing["processes"] == "no_permission"
 
 
-def test_graphics_processes_are_told_apart(reader, knob):
-    knob("graphics_pid", 77)
-    assert [(process.pid, process.kind) for process in whole(reader).processes or ()] == [
+def test_an_older_driver_lists_its_processes_by_the_older_call(reader, nvml_world):
+    for kind in ("Compute", "Graphics"):
+        nvml_world.fail(f"nvmlDeviceGet{kind}RunningProcesses_v3", FUNCTION_NOT_FOUND)
+    for _ in range(2):
+        reading = look(reader)
+        assert reading.processes == (ProcessReading(1000, "compute", 400, 50),)
+        assert "processes" not in reading.missing
+        assert reading.problems == ()
+
+
+def test_graphics_processes_are_told_apart(reader, nvml_world):
+    nvml_world.process("GPU-0", 77, graphics=1, memory=10)
+    assert [(process.pid, process.kind) for process in look(reader).processes or ()] == [
         (77, "graphics"),
         (1000, "compute"),
     ]
 
 
-def test_a_process_in_both_lists_computes(reader, knob):
-    knob("graphics_pid", 1000)
-    assert [process.kind for process in whole(reader).processes or ()] == ["compute"]
+def test_a_process_in_both_lists_computes(reader, nvml_world):
+    nvml_world.remove("process GPU-0")
+    nvml_world.process("GPU-0", 1000, graphics=1, memory=10)
+    nvml_world.process("GPU-0", 1001, memory=10)
+    kinds = {process.pid: process.kind for process in look(reader).processes or ()}
+    assert kinds == {1000: "graphics", 1001: "compute"}
 
 
-def test_memory_that_cannot_be_read_is_unknown(reader, knob):
-    reader.inventory()
-    knob("memory_result", LOST)
-    (reading,) = reader.observe(["GPU-0"])
-    assert reading.memory_used_mib is None
+def test_a_process_without_a_pid_is_none(reader, nvml_world):
+    nvml_world.process("GPU-0", 0, memory=10)
+    assert [process.pid for process in look(reader).processes or ()] == [1000]
+
+
+# --- instances ---------------------------------------------------------------------------------------------------------------
+
+
+def test_memory_that_cannot_be_read_is_unknown(reader, nvml_world):
+    nvml_world.fail("nvmlDeviceGetMemoryInfo", LOST)
+    reading = look(reader)
+    assert (reading.memory_used_mib, reading.missing["memory"]) == (None, "failed")
     assert "nvmlDeviceGetMemoryInfo: GpuIsLost" in reading.problems
 
 
-def test_instances_are_looked_up_anew_each_time(reader, knob):
-    reader.inventory()
-    knob("instances_gone", 1)
+def test_instances_are_looked_up_anew_each_time(reader, nvml_world):
+    nvml_world.remove("mig MIG-1")
     gone, fine = reader.observe(["MIG-1", "GPU-0"])
-    assert gone == SlotReading("MIG-1", problems=("nvmlDeviceGetHandleByUUID: NotFound",))
+    assert gone.problems == ("nvmlDeviceGetHandleByUUID: NotFound",)
+    assert (gone.memory_used_mib, gone.processes) == (None, None)
     assert fine.memory_used_mib == 501
+
+
+def test_an_instance_has_no_counter_of_the_drivers(reader):
+    reading = look(reader, "MIG-4")
+    assert (reading.utilisation_percent, percents(reading)) == (None, [None])
+    assert reading.missing["utilisation"] == "not_supported"
+    assert reading.missing["process_utilisation"] == "not_supported"
+    assert reading.memory_used_mib == 501

@@ -1,0 +1,1 @@
+"""A stand-in for NVIDIA's library: `stub.c`, and what its devices are (`world`)."""
