@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +11,8 @@ from .options import DURATION, connect, json_option, one_id, slot_spec, spec_opt
 from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
-    from ..client import BrokerClient, Places
+    from ..client import BrokerClient
     from ..runner.spool import Spool
-    from ..wire.bodies import SpecBody
     from ..wire.views import JobView, RequestView
 
 
@@ -49,6 +46,8 @@ def submit(
     stopped by TERM to all its processes, and KILL when the grace is over.
     """
     from ..client import Places, is_off
+    from ..runner.submit import Submission
+    from ..runner.submit import submit as submit_job
     from . import render
 
     if is_off():
@@ -57,8 +56,7 @@ def submit(
             "off",
             "gpubroker is off, so nothing is queued. Unset GPUBROKER, or `gpubroker on`.",
         )
-    job = _submit(
-        Places.find(),
+    submission = Submission(
         command,
         name or Path(command[0]).name,
         slot_spec(count, profile, memory, model),
@@ -66,6 +64,8 @@ def submit(
         time_limit_ms,
         preemptible,
     )
+    with connect() as broker:
+        job = submit_job(broker, Places.find(), submission)
     if as_json:
         render.echo_json(job)
     else:
@@ -115,46 +115,6 @@ def cancel(thing_id: str, as_json: bool) -> None:
         render.echo_json(view)
     else:
         click.echo(view.sentence)
-
-
-def _submit(
-    places: Places,
-    command: tuple[str, ...],
-    name: str,
-    spec: SpecBody,
-    queue: str,
-    time_limit_ms: int | None,
-    preemptible: bool,
-) -> JobView:
-    """Spec to the spool, runner, broker, in this order: whoever knows the job finds all of it."""
-    from ..client import BrokerDown, BrokerError, routes
-    from ..client.start import scrubbed
-    from ..runner.spool import JobSpec, Spool
-    from ..runner.start import RunnerDown, ensure_runner, submitting
-    from ..wire.bodies import JobBody
-
-    job_id = uuid.uuid4().hex
-    with connect() as broker:
-        places.prepare()
-        spool = Spool(places.state)
-        spool.write(job_id, JobSpec.of_this_process(command))
-        try:
-            with submitting(places.runtime):
-                session_id = ensure_runner(
-                    places.runtime, places.runner_log, places.url, scrubbed(os.environ)
-                )
-                body = JobBody(
-                    session_id=session_id,
-                    name=name[:256],
-                    spec=spec,
-                    queue=queue,
-                    time_limit_ms=time_limit_ms,
-                    preemptible=preemptible,
-                )
-                return broker.call(routes.PUT_JOB, job_id, body)
-        except (BrokerError, BrokerDown, RunnerDown):
-            spool.forget(job_id)
-            raise
 
 
 def _find_job(broker: BrokerClient, spool: Spool, prefix: str) -> str:

@@ -12,6 +12,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ..client.output import output_file
+
 STALE_S = 24 * 3600
 
 
@@ -40,6 +42,7 @@ class Spool:
     """The job files below a state folder. Ids are checked by the broker and the CLI: 32 hex digits."""
 
     def __init__(self, state_folder: Path) -> None:
+        self._state = state_folder
         self._specs = state_folder / "spool"
         self._outputs = state_folder / "jobs"
 
@@ -80,11 +83,11 @@ class Spool:
 
     def output(self, job_id: str, stream: str) -> Path:
         """The file of `stdout` or `stderr`; it exists once the job was started."""
-        return self._outputs / job_id / f"{stream}.log"
+        return output_file(self._state, job_id, stream)
 
     def open_outputs(self, job_id: str) -> tuple[int, int]:
         """Descriptors of stdout and stderr, appending: a requeued job goes on in the same files."""
-        folder = self._outputs / job_id
+        folder = self.output(job_id, "stdout").parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         stdout = os.open(self.output(job_id, "stdout"), flags, 0o600)

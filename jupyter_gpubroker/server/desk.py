@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .attendance import Attendance
 from .audience import Audience
+from .batch import Batch
 from .hints import Emit, Hints
 from .link import ServerLink
 
 
 class Desk:
-    """`emit` puts a hint on the server's event stream. `start` needs a running event loop."""
+    """`contents` is the server's contents manager; `emit` puts a hint on its event stream.
 
-    def __init__(self, link: ServerLink, emit: Emit) -> None:
+    `start` needs a running event loop.
+    """
+
+    def __init__(self, link: ServerLink, contents: Any, emit: Emit) -> None:
         self.link = link
+        self.batch = Batch(link.places, contents)
         self.audience = Audience()
         self.attendance = Attendance(link, self.audience)
         self._hints = Hints(link, self.audience, emit)

@@ -21,11 +21,11 @@ from traitlets import Unicode
 from ..client.places import Places, is_off
 from ..wire import routes
 from ..wire.views import SessionsView
-from . import changes, checkpoint, hints, hosts, proxy, restart, settings
+from . import changes, checkpoint, hints, hosts, restart, settings
 from .checkpoint import Checkpoints
 from .desk import Desk
 from .environment import is_inherited
-from .handlers import BrokerHandler
+from .handlers import HANDLERS
 from .link import ServerLink
 from .orders import Offers, Orders
 from .provisioner import GPUBrokerProvisioner
@@ -64,7 +64,8 @@ class GPUBrokerExtension(ExtensionApp):
         self.link = ServerLink(
             places, uuid.uuid4().hex, self.log, self._sessions_seen, self._connected
         )
-        self.desk = Desk(self.link, partial(_emit, server.event_logger, hints.CHANGED_SCHEMA_ID))
+        emit = partial(_emit, server.event_logger, hints.CHANGED_SCHEMA_ID)
+        self.desk = Desk(self.link, server.contents_manager, emit)
         self._checkpoints = Checkpoints(places)
         self._offers = Offers(self.link, self._checkpoints.offer, self.log)
         restarts = Restarts(
@@ -85,7 +86,8 @@ class GPUBrokerExtension(ExtensionApp):
         self.settings[_CONNECTION_CLASS] = tapped(base, self.link.watches.get)
 
     def initialize_handlers(self) -> None:
-        self.handlers.append((rf"/{proxy.PREFIX}/(.*)", BrokerHandler, {"desk": self.desk}))
+        for path, handler in HANDLERS.items():
+            self.handlers.append((f"/{path}", handler, {"desk": self.desk}))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
         """The server's event loop runs."""

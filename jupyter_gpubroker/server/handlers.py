@@ -17,17 +17,19 @@ from tornado import web
 
 from ..client.errors import BrokerError
 from ..client.http import Answer
+from ..client.output import STREAMS
 from ..wire import routes
 from ..wire.bodies import RequestBody
 from ..wire.views import Problem
 from . import proxy
+from .batch import SubmitBody
 from .desk import Desk
 from .hosts import UNAVAILABLE
 from .proxy import NoPassage, Passage
 
 
-class BrokerHandler(APIHandler):
-    """One call of a browser. `desk` is None where GPUs are not lent at all."""
+class DeskHandler(APIHandler):
+    """One call of a browser. `desk` is None where GPUs are not lent at all. Every refusal is a problem document."""
 
     auth_resource = "gpubroker"
     # A page that is open is no activity of its user.
@@ -35,14 +37,49 @@ class BrokerHandler(APIHandler):
 
     def initialize(self, desk: Desk | None) -> None:
         self._desk = desk
-        self._task: asyncio.Task[Answer] | None = None
-        self._is_gone = False
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Nobody gets past here without a login, whichever method is added below or inherited from above."""
         await super().prepare()
         if not self.current_user:
             raise web.HTTPError(403)
+
+    @property
+    def desk(self) -> Desk:
+        """Raises NoPassage where there is none. Who asks for it is somebody who looks."""
+        if self._desk is None:
+            raise NoPassage(proxy.problem(503, "switched_off"))
+        self._desk.audience.looked()
+        return self._desk
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Cache-Control", "no-store")
+
+    def compute_etag(self) -> str | None:
+        """The broker's, or none."""
+        return None
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """In the form of the broker's own."""
+        error = kwargs["exc_info"][1] if "exc_info" in kwargs else None
+        problem = error.problem if isinstance(error, NoPassage) else _problem_for(status_code)
+        self.set_status(problem.status)
+        content = msgspec.json.encode(problem)
+        self.finish(content, set_content_type="application/problem+json")
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        if not isinstance(value, NoPassage):
+            super().log_exception(typ, value, tb)
+
+
+class BrokerHandler(DeskHandler):
+    """What the broker is to be asked, as far as `proxy` lets it pass."""
+
+    def initialize(self, desk: Desk | None) -> None:
+        super().initialize(desk)
+        self._task: asyncio.Task[Answer] | None = None
+        self._is_gone = False
 
     # `authorized` keeps the action of its first call, so each method needs its own.
 
@@ -68,10 +105,7 @@ class BrokerHandler(APIHandler):
 
     async def _serve(self, path: str) -> None:
         passage, thing_id = proxy.find(str(self.request.method), f"/{path}")
-        if self._desk is None:
-            raise NoPassage(proxy.problem(503, "switched_off"))
-        self._desk.audience.looked()
-        self._task = asyncio.create_task(self._answer(self._desk, passage, thing_id))
+        self._task = asyncio.create_task(self._answer(self.desk, passage, thing_id))
         try:
             answer = await self._task
         except asyncio.CancelledError:
@@ -115,27 +149,40 @@ class BrokerHandler(APIHandler):
         if self._task is not None:
             self._task.cancel()
 
-    # --- answers ---------------------------------------------------------------------------------
 
-    def set_default_headers(self) -> None:
-        super().set_default_headers()
-        self.set_header("Cache-Control", "no-store")
+class SubmitHandler(DeskHandler):
+    """POST: a batch job from a command or a notebook. It runs code, so whoever may not run any may not do this."""
 
-    def compute_etag(self) -> str | None:
-        """The broker's, or none."""
-        return None
+    @web.authenticated
+    @authorized("execute", resource="kernels")  # type: ignore[untyped-decorator]
+    async def post(self) -> None:
+        body = proxy.decoded(
+            SubmitBody, self.request.headers.get("Content-Type", ""), self.request.body
+        )
+        job = await self.desk.batch.submit(body)
+        self.set_status(201)
+        await self.finish(msgspec.json.encode(job))
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Every refusal is a problem document, like the broker's own."""
-        error = kwargs["exc_info"][1] if "exc_info" in kwargs else None
-        problem = error.problem if isinstance(error, NoPassage) else _problem_for(status_code)
-        self.set_status(problem.status)
-        content = msgspec.json.encode(problem)
-        self.finish(content, set_content_type="application/problem+json")
 
-    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        if not isinstance(value, NoPassage):
-            super().log_exception(typ, value, tb)
+class OutputHandler(DeskHandler):
+    """GET: what a batch job wrote, from the byte that `stdout` and `stderr` name; the end of it without."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, job_id: str) -> None:
+        starts = {name: self._start(name) for name in STREAMS}
+        await self.finish(msgspec.json.encode(await self.desk.batch.output(job_id, starts)))
+
+    def _start(self, stream: str) -> int | None:
+        given = self.get_query_argument(stream, "")
+        return int(given) if given.isdecimal() else None
+
+
+HANDLERS: dict[str, type[DeskHandler]] = {
+    rf"{proxy.PREFIX}/(.*)": BrokerHandler,
+    rf"{proxy.BATCH}/jobs": SubmitHandler,
+    rf"{proxy.BATCH}/jobs/([0-9a-f]{{32}})/output": OutputHandler,
+}
 
 
 def _id_of(answer: Answer) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ from ..wire.bodies import KeepBody, Kind, RequestBody, UnparkBody
 from ..wire.views import Problem
 
 PREFIX = "gpubroker/v1"
+BATCH = "gpubroker/batch"
+
+Body = TypeVar("Body", bound=msgspec.Struct)
 
 _ID_IN_PATH = re.compile(r"(?<=/)[0-9a-f]{32}(?=[:/]|$)")
 _WAIT = re.compile(r"(?:^|[,;\s])wait=(\d{1,6})(?:$|[,;\s])")
@@ -87,13 +90,18 @@ def parse(passage: Passage, content_type: str, content: bytes) -> msgspec.Struct
     """The body to pass on, None where there is none to send."""
     if passage.body is routes.Nothing:
         return None
+    return decoded(passage.body, content_type, content)
+
+
+def decoded(body: type[Body], content_type: str, content: bytes) -> Body:
+    """What a page sent, as `body`."""
     # A form that another site makes a browser send cannot have this type.
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise NoPassage(problem(415, "wrong_content_type"))
     if len(content) > routes.BODY_BYTES_MAX:
         raise NoPassage(problem(413, "body_too_large"))
     try:
-        return msgspec.json.decode(content, type=passage.body)
+        return msgspec.json.decode(content, type=body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise NoPassage(problem(422, "bad_body", why=str(error)[:300])) from error
 
@@ -138,6 +146,46 @@ _SENTENCES = {
         "Not found",
         "This kernel is not one that this Jupyter server lends GPUs to, so none can be asked for it. Restart the kernel.",
         "Este servidor Jupyter no presta GPU a este kernel, así que no puede pedirse ninguna para él. Reinicie el kernel.",
+    ),
+    "no_command": (
+        "No command",
+        "There is no command to run. Write one, such as `python train.py`.",
+        "No hay ninguna orden que ejecutar. Escriba una, como `python train.py`.",
+    ),
+    "open_quote": (
+        "Unprocessable",
+        "A quotation mark of the command is not closed, so its words are not clear. Close it and submit again.",
+        "En la orden hay unas comillas sin cerrar y no se sabe cuáles son sus palabras. Ciérrelas y envíela otra vez.",
+    ),
+    "no_such_folder": (
+        "Not found",
+        "There is no folder `{path}` on this server, so nothing was submitted. Choose one that the file browser shows.",
+        "En este servidor no hay ninguna carpeta `{path}`, así que no se envió nada. Elija una del explorador de archivos.",
+    ),
+    "no_such_notebook": (
+        "Not found",
+        "The notebook `{path}` cannot be read, so it was not submitted. Save it and try again.",
+        "No se puede leer el cuaderno `{path}`, así que no se envió. Guárdelo e inténtelo de nuevo.",
+    ),
+    "not_on_disk": (
+        "Not possible here",
+        "This server keeps its files elsewhere than on its disk, where a batch job would need them. Submit it from a terminal.",
+        "Este servidor no guarda sus archivos en su disco, donde un trabajo los necesitaría. Envíelo desde un terminal.",
+    ),
+    "just_submitted": (
+        "Conflict",
+        "This notebook was submitted a moment ago; see its job. To run it once more, submit it again.",
+        "Este cuaderno se envió hace un momento; vea su trabajo. Para ejecutarlo otra vez, envíelo de nuevo.",
+    ),
+    "submit_too_slow": (
+        "Too slow",
+        "The job could not be submitted within a minute. See whether it is listed; if not, try again.",
+        "El trabajo no pudo enviarse en un minuto. Mire si está en la lista; si no, inténtelo de nuevo.",
+    ),
+    "not_submitted": (
+        "Not submitted",
+        "The job was not submitted. {why}",
+        "El trabajo no se envió. ({why})",
     ),
     "not_allowed": (
         "Forbidden",

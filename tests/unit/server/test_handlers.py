@@ -22,7 +22,7 @@ from jupyter_gpubroker.client.places import Places
 from jupyter_gpubroker.server import audience, hints, proxy
 from jupyter_gpubroker.server.audience import Audience
 from jupyter_gpubroker.server.desk import Desk
-from jupyter_gpubroker.server.handlers import BrokerHandler
+from jupyter_gpubroker.server.handlers import HANDLERS
 from jupyter_gpubroker.server.hosts import Launched
 from jupyter_gpubroker.server.link import ServerLink
 from jupyter_gpubroker.wire import routes
@@ -99,7 +99,12 @@ class ReadersOnly(Authorizer):
 class Server:
     """The handlers as a Jupyter server runs them, `link` with one kernel of its own."""
 
-    def __init__(self, broker: Broker, authorizer: type[Authorizer] = AllowAllAuthorizer) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        authorizer: type[Authorizer] = AllowAllAuthorizer,
+        contents: Any = None,
+    ) -> None:
         self.broker = broker
         self.events: list[dict[str, Any]] = []
         self.heard = asyncio.Event()
@@ -107,7 +112,7 @@ class Server:
         self.link = ServerLink(places, "server", LOG, lambda _: None, lambda: None)
         body = SessionBody("kernel", "a.ipynb", 1, kernel_id="k")
         self.link.launched(Launched(SESSION, body, Manager()))
-        self.desk = Desk(self.link, self._hear)
+        self.desk = Desk(self.link, contents, self._hear)
         provider = IdentityProvider(token=TOKEN)
         settings: dict[str, Any] = {
             "base_url": "/user/alice/",
@@ -118,8 +123,11 @@ class Server:
             "headers": {},
             "local_hostnames": ["localhost"],
         }
-        handler = (rf"/user/alice/{proxy.PREFIX}/(.*)", BrokerHandler, {"desk": self.desk})
-        self._http = HTTPServer(web.Application([handler], **settings))
+        handlers = [
+            (f"/user/alice/{path}", handler, {"desk": self.desk})
+            for path, handler in HANDLERS.items()
+        ]
+        self._http = HTTPServer(web.Application(handlers, **settings))
 
     def _hear(self, facts: dict[str, Any]) -> None:
         self.events.append(facts)
