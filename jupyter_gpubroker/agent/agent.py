@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..core.events import (
     InventoryReported,
@@ -23,13 +23,11 @@ from ..core.model import Gpu, GpuId, MiB, NodeId, Reason, SlotId, SlotKind
 from ..devices.child import ChildError, ChildUnavailable
 from ..devices.probe_client import ProbeClient
 from ..devices.reader import NO_NVIDIA_DEVICE, Inventory, SlotReading
-from .attribution import Attribution
-from .fence import Fence
-from .holdings import Holdings, SlotHolding
-from .host_activity import HostActivity
+from .exempt import Exempt
+from .holdings import Holdings
+from .lookout import Lookout, without_owners
 from .offload import Hanging, Offload
 from .processes import ProcessTable
-from .usage import is_busy
 
 AgentEvent = InventoryReported | SlotsObserved | NodeUnobserved
 
@@ -54,16 +52,15 @@ class Agent:
         emit: Callable[[AgentEvent], None],
         interval_s: float = INTERVAL_S,
         table: ProcessTable | None = None,
+        exempt: Exempt | None = None,
     ) -> None:
         self._node_id = node_id
         self._probe = probe
         self._holdings = holdings
         self._emit = emit
         self._interval_s = interval_s
-        self._table = table or ProcessTable()
-        self._host = HostActivity(self._table, time.monotonic)
+        self._lookout = Lookout(table or ProcessTable(), exempt or Exempt())
         self._offload = Offload()
-        self._fence = Fence()
         self._turn = asyncio.Lock()
         self._inventory: Inventory | None = None
         self._inventory_pid: int | None = None
@@ -157,36 +154,21 @@ class Agent:
     # --- attribution --------------------------------------------------------------------------------------------------
 
     async def _attribute(self, readings: Sequence[SlotReading]) -> tuple[SlotObservation, ...]:
-        holdings = self._holdings()
+        assert self._inventory is not None
+        is_simulated = self._inventory.source == "simulated"
         try:
             return await self._offload.call(
-                self._look_up, readings, holdings, deadline_s=PROC_DEADLINE_S
+                self._lookout.look,
+                readings,
+                self._holdings(),
+                is_simulated,
+                deadline_s=PROC_DEADLINE_S,
             )
         except Hanging:
             _log.warning("proc_hanging")
         except OSError as error:
             _log.warning("proc_unreadable error=%s", error)
-        return tuple(_without_owners(reading) for reading in readings)
-
-    def _look_up(
-        self, readings: Sequence[SlotReading], holdings: Holdings
-    ) -> tuple[SlotObservation, ...]:
-        """Blocking; runs in `offload`'s thread, one at a time."""
-        assert self._inventory is not None
-        pids_are_ours = self._inventory.source == "simulated" or self._table.is_initial_namespace()
-        attribution = Attribution(self._table, holdings.holders, pids_are_ours)
-        worker_ids = {held.worker_id for held in holdings.slots.values()}
-        hosts = self._host.sample(
-            [holder for holder in holdings.holders if holder.id in worker_ids]
-        )
-        observations = []
-        for reading in readings:
-            held = holdings.slots.get(SlotId(reading.uuid))
-            if held is not None and not self._fence.admits(SlotId(reading.uuid), held.epoch):
-                _log.error("stale_epoch slot=%s epoch=%d", reading.uuid, held.epoch)
-                continue
-            observations.append(_observation(reading, held, attribution, hosts))
-        return tuple(observations)
+        return tuple(map(without_owners, readings))
 
 
 def inventory_reported(node_id: NodeId, inventory: Inventory) -> InventoryReported:
@@ -221,36 +203,3 @@ def inventory_reported(node_id: NodeId, inventory: Inventory) -> InventoryReport
         for slot in found.slots
     )
     return InventoryReported(node_id, gpus, slots)
-
-
-def _observation(
-    reading: SlotReading,
-    held: SlotHolding | None,
-    attribution: Attribution,
-    hosts: Mapping[str, bool | None],
-) -> SlotObservation:
-    holder_ids = frozenset[str]() if held is None else held.holder_ids
-    processes = (
-        None if reading.processes is None else attribution.on_slot(reading.processes, holder_ids)
-    )
-    return SlotObservation(
-        slot_id=SlotId(reading.uuid),
-        busy=is_busy(reading, processes, holder_ids),
-        host_busy=None if held is None else hosts.get(held.worker_id),
-        memory_used_mib=None if reading.memory_used_mib is None else MiB(reading.memory_used_mib),
-        processes=processes,
-        utilisation_percent=reading.utilisation_percent,
-    )
-
-
-def _without_owners(reading: SlotReading) -> SlotObservation:
-    """What is known where nobody can say whose the processes are."""
-    memory = reading.memory_used_mib
-    return SlotObservation(
-        slot_id=SlotId(reading.uuid),
-        busy=None,
-        host_busy=None,
-        memory_used_mib=None if memory is None else MiB(memory),
-        processes=None,
-        utilisation_percent=reading.utilisation_percent,
-    )

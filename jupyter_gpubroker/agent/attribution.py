@@ -1,100 +1,131 @@
 """Whose is this process? By ancestry, then by process group or session, then by the inherited mark.
 
-Ancestry cannot be faked. The mark is an environment variable and can be, so it counts only where the process has the
-uid of the session it names. What pids are worth in a container: `_is_mapped`.
+Ancestry cannot be faked. The mark is an environment variable and can be, so it counts only where the process that carries it
+has the uid of the session it names. A mark of an ancestor counts too: a container's monitor or `env -i` drops it on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from ..core.events import ProcessOnSlot, ProcessOwner
 from ..core.model import MiB
 from ..devices.reader import ProcessReading
-from ..processes import Process
-from .holdings import Holder
-from .processes import ProcessTable
+from .exempt import Exempt
+from .holdings import Holder, HolderIndex, led_by
+from .kinship import Kin, Kinship
+from .pids import Lost, Pids, Trust
+from .processes import Identity, ProcessTable
 
-_ANCESTORS_MAX = 64
 
-
-@dataclass(frozen=True, slots=True)
 class Attribution:
-    """One round: the holders by identity and by id, and what has been found out about pids so far."""
+    """Remembers the processes it was asked about. `clock` in seconds, counting up."""
 
-    table: ProcessTable
-    holders: Sequence[Holder]
-    pids_are_ours: bool
+    def __init__(
+        self,
+        table: ProcessTable,
+        clock: Callable[[], float] = time.monotonic,
+        exempt: Exempt | None = None,
+    ) -> None:
+        self._table = table
+        self._kinship = Kinship(table, clock)
+        self._pids = Pids(table, self._kinship, clock)
+        self._exempt = exempt or Exempt()
 
     def on_slot(
-        self, readings: Iterable[ProcessReading], holder_ids: frozenset[str]
+        self,
+        readings: Iterable[ProcessReading],
+        holders: HolderIndex,
+        holder_ids: frozenset[str],
+        trust: Trust,
     ) -> tuple[ProcessOnSlot, ...]:
-        """The slot's compute processes with their owners; who left before we looked is not there any more."""
-        found = (
-            self._one(reading, holder_ids) for reading in readings if reading.kind == "compute"
-        )
-        return tuple(process for process in found if process is not None)
+        """The slot's compute processes with their owners; who is known to have ended is not there any more."""
+        found: dict[int | Identity, ProcessOnSlot] = {}
+        for reading in readings:
+            if reading.kind != "compute":
+                continue
+            kin = self._pids.find(reading.pid, trust)
+            if kin is Lost.ENDED:
+                continue
+            key: int | Identity = reading.pid if isinstance(kin, Lost) else kin.identity
+            seen = _unmapped(reading) if isinstance(kin, Lost) else None
+            if seen is None:
+                assert isinstance(kin, Kin)
+                seen = self._owned(kin, reading, holders, holder_ids)
+            found[key] = _joined(found[key], seen) if key in found else seen
+        return tuple(found.values())
 
-    def _one(self, reading: ProcessReading, holder_ids: frozenset[str]) -> ProcessOnSlot | None:
-        memory = None if reading.memory_mib is None else MiB(reading.memory_mib)
-        process = self.table.process(reading.pid)
-        if not self._is_mapped(reading.pid, process):
-            return ProcessOnSlot(reading.pid, ProcessOwner.UNMAPPED, memory_mib=memory)
-        if process is None:
-            return None
-        uid = self.table.uid(reading.pid)
-        owner = self._owner(process, uid, holder_ids)
-        if owner is None:
-            return ProcessOnSlot(reading.pid, ProcessOwner.FOREIGN, uid=uid, memory_mib=memory)
-        return ProcessOnSlot(reading.pid, owner.owned_by, owner.id, uid, memory)
+    def sweep(self) -> None:
+        """Forget processes that nobody asked about for a while."""
+        self._pids.sweep()
 
-    def _is_mapped(self, pid: int, process: Process | None) -> bool:
-        """Whether the device's pid is a pid of ours.
-
-        The driver tells pids of the host (NVIDIA/nvidia-docker#1483), newer ones translate some of them
-        (NVIDIA/open-gpu-kernel-modules#614). In a container a pid counts only if its process has a GPU open.
-        """
-        if self.pids_are_ours:
-            return True
-        return process is not None and self.table.holds_gpu_file(pid)
-
-    def _owner(
-        self, process: Process, uid: int | None, holder_ids: frozenset[str]
-    ) -> Holder | None:
+    def owner(self, kin: Kin, holders: HolderIndex, holder_ids: frozenset[str]) -> Holder | None:
         """The nearest holder it belongs to, but before all others one that holds this slot.
 
         Holders nest: a kernel started inside a batch job works on the job's slot.
         """
-        candidates = self._by_descent(process)
-        if not any(holder.id in holder_ids for holder in candidates):
-            candidates += self._by_mark(process.pid, uid)
-        for holder in candidates:
+        nearest: Holder | None = None
+        for holder in self._candidates(kin, holders):
             if holder.id in holder_ids:
                 return holder
-        return candidates[0] if candidates else None
+            nearest = nearest or holder
+        return nearest
 
-    def _by_descent(self, process: Process) -> list[Holder]:
-        by_identity = {(holder.pid, holder.start_ticks): holder for holder in self.holders}
-        found: list[Holder] = []
-        step: Process | None = process
-        for _ in range(_ANCESTORS_MAX):
-            if step is None:
-                break
-            holder = by_identity.get((step.pid, step.start_ticks))
-            if holder is not None:
-                found.append(holder)
-            step = self.table.process(step.parent) if step.parent > 0 else None
-        # Orphans keep group and session. The kernel gives no new process a pid that is still the id of one.
-        leaders = (process.group, process.session)
-        found.extend(
-            holder
-            for holder in self.holders
-            if holder.pid in leaders and holder.start_ticks <= process.start_ticks
+    def _candidates(self, kin: Kin, holders: HolderIndex) -> Iterator[Holder]:
+        """The most certain first."""
+        for step in kin.line():
+            yield from holders.by_identity.get(step.identity, ())
+        for step in kin.line():
+            for leader in (step.group, step.session):
+                for holder in holders.by_pid.get(leader, ()):
+                    if led_by(holder, step.start_ticks, self._table.process(leader)):
+                        yield holder
+        for step in kin.line():
+            for mark in step.marks(self._table):
+                for holder in holders.by_mark.get(mark, ()):
+                    if holder.uid == step.uid:
+                        yield holder
+
+    def _owned(
+        self, kin: Kin, reading: ProcessReading, holders: HolderIndex, holder_ids: frozenset[str]
+    ) -> ProcessOnSlot:
+        holder = self.owner(kin, holders, holder_ids)
+        return ProcessOnSlot(
+            pid=kin.pid,
+            owned_by=ProcessOwner.FOREIGN if holder is None else holder.owned_by,
+            holder_id=None if holder is None else holder.id,
+            uid=kin.uid,
+            memory_mib=_memory(reading),
+            start_ticks=kin.start_ticks,
+            computes=_computes(reading),
+            is_exempt=holder is None and self._exempt.is_exempt(kin, self._table),
         )
-        return found
 
-    def _by_mark(self, pid: int, uid: int | None) -> list[Holder]:
-        by_id: Mapping[str, Holder] = {holder.id: holder for holder in self.holders}
-        named = (by_id.get(mark) for mark in self.table.marks(pid))
-        return [holder for holder in named if holder is not None and holder.uid == uid]
+
+def _unmapped(reading: ProcessReading) -> ProcessOnSlot:
+    return ProcessOnSlot(
+        reading.pid,
+        ProcessOwner.UNMAPPED,
+        memory_mib=_memory(reading),
+        computes=_computes(reading),
+    )
+
+
+def _joined(one: ProcessOnSlot, other: ProcessOnSlot) -> ProcessOnSlot:
+    """The same process, told twice under two numbers: what either knows of it."""
+    uses = (one.computes, other.computes)
+    return replace(
+        one,
+        memory_mib=one.memory_mib if other.memory_mib is None else other.memory_mib,
+        computes=True if True in uses else False if False in uses else None,
+    )
+
+
+def _memory(reading: ProcessReading) -> MiB | None:
+    return None if reading.memory_mib is None else MiB(reading.memory_mib)
+
+
+def _computes(reading: ProcessReading) -> bool | None:
+    return None if reading.utilisation_percent is None else reading.utilisation_percent > 0

@@ -1,4 +1,4 @@
-"""Did a holder's process tree work on the host in the window: CPU seconds and bytes read or written.
+"""Did a holder's process tree work on the host in the window: CPU seconds and bytes read or written, and does it serve.
 
 The members of a tree are looked up now and then (a scan of /proc), their counters at every sample. Children that came
 and went between two scans are in their parents' counters.
@@ -6,102 +6,108 @@ and went between two scans are in their parents' counters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ..processes import Process
+from ..core.events import HostUse
 from .holdings import Holder
-from .processes import ProcessTable
+from .listening import listens
+from .processes import Identity, ProcessTable
+from .trees import Trees
 
 # A kernel that only answers heartbeats uses well under 1 % of a core; a loading loop uses far more.
 BUSY_CPU_PERCENT = 5
-BUSY_IO_BYTES_PER_S = 256 * 1024
+BUSY_IO_KIB_PER_S = 256
 SCAN_EVERY_S = 5.0
 SCAN_SHARE_MAX = 0.02
 SAMPLE_EVERY_S = 0.5
-
-Identity = tuple[int, int]
+LISTEN_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class HostSample:
+    """`is_busy` None: not known yet, or a member took its counters along when it ended."""
+
+    is_busy: bool | None
+    use: HostUse
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
     taken_s: float
     cpu_ms: int
     io_bytes: int
-    is_busy: bool | None
+    sample: HostSample
 
 
 class HostActivity:
     """`clock` in seconds, counting up."""
 
-    def __init__(self, table: ProcessTable, clock: Callable[[], float]) -> None:
+    def __init__(self, table: ProcessTable, trees: Trees, clock: Callable[[], float]) -> None:
         self._table = table
+        self._trees = trees
         self._clock = clock
-        self._trees: dict[Identity, list[Identity]] = {}
-        self._samples: dict[Identity, _Sample] = {}
+        self._members: dict[str, list[Identity]] = {}
+        self._counters: dict[str, _Counters] = {}
+        self._listens: dict[str, tuple[float, bool | None]] = {}
         self._next_scan_s = 0.0
 
-    def sample(self, holders: Sequence[Holder]) -> dict[str, bool | None]:
-        """By holder id: busy since the last sample, or None while that is not known."""
-        identities = {(holder.pid, holder.start_ticks) for holder in holders}
+    def sample(
+        self, holders: Sequence[Holder], quiet_ids: Collection[str] = ()
+    ) -> Mapping[str, HostSample]:
+        """By holder id, what was done since the last sample. Of `quiet_ids` also whether they listen."""
+        ids = {holder.id for holder in holders}
         now_s = self._clock()
-        if now_s >= self._next_scan_s or not identities <= self._trees.keys():
-            self._trees = self._scan(identities)
+        if now_s >= self._next_scan_s or not ids <= self._members.keys():
+            self._members = self._scan(holders)
             self._next_scan_s = now_s + max(SCAN_EVERY_S, (self._clock() - now_s) / SCAN_SHARE_MAX)
-        self._samples = {root: self._one(root, now_s) for root in identities}
-        return {
-            holder.id: self._samples[holder.pid, holder.start_ticks].is_busy for holder in holders
-        }
+        self._counters = {one: self._count(one, now_s) for one in ids}
+        self._listens = {one: seen for one, seen in self._listens.items() if one in ids}
+        self._listens |= {one: self._look_for_sockets(one, now_s) for one in ids & set(quiet_ids)}
+        return {one: self._sample(one) for one in ids}
 
-    def _one(self, root: Identity, now_s: float) -> _Sample:
-        last = self._samples.get(root)
+    def _sample(self, holder_id: str) -> HostSample:
+        sample = self._counters[holder_id].sample
+        _, is_listening = self._listens.get(holder_id, (0.0, None))
+        return replace(sample, use=replace(sample.use, listens=is_listening))
+
+    def _count(self, holder_id: str, now_s: float) -> _Counters:
+        last = self._counters.get(holder_id)
         if last is not None and now_s - last.taken_s < SAMPLE_EVERY_S:
             return last
         members = [
             process
-            for pid, ticks in self._trees[root]
+            for pid, ticks in self._members[holder_id]
             if (process := self._table.process(pid)) is not None and process.start_ticks == ticks
         ]
         cpu_ms = sum(process.cpu_ms for process in members)
         io_bytes = sum(self._table.io_bytes(process.pid) or 0 for process in members)
         if last is None:
-            return _Sample(now_s, cpu_ms, io_bytes, None)
+            return _Counters(now_s, cpu_ms, io_bytes, HostSample(None, HostUse(len(members))))
         window_s = now_s - last.taken_s
         # A member that ended takes its counters along, hence the tree's sum may fall: that is no idleness.
-        is_busy = (
-            cpu_ms - last.cpu_ms > window_s * 10 * BUSY_CPU_PERCENT
-            or io_bytes - last.io_bytes > window_s * BUSY_IO_BYTES_PER_S
-        )
         has_fallen = cpu_ms < last.cpu_ms or io_bytes < last.io_bytes
-        return _Sample(now_s, cpu_ms, io_bytes, None if has_fallen and not is_busy else is_busy)
+        cpu_percent = max(0, round((cpu_ms - last.cpu_ms) / window_s / 10))
+        io_kib_per_s = max(0, round((io_bytes - last.io_bytes) / window_s / 1024))
+        is_busy = cpu_percent > BUSY_CPU_PERCENT or io_kib_per_s > BUSY_IO_KIB_PER_S
+        use = (
+            HostUse(len(members))
+            if has_fallen and not is_busy
+            else HostUse(len(members), cpu_percent, io_kib_per_s)
+        )
+        is_known = is_busy or not has_fallen
+        return _Counters(now_s, cpu_ms, io_bytes, HostSample(is_busy if is_known else None, use))
 
-    def _scan(self, roots: set[Identity]) -> dict[Identity, list[Identity]]:
-        """The living processes of each tree: descendants, and whoever is left in the root's group or session."""
-        processes = self._table.all()
-        by_pid = {process.pid: process for process in processes}
-        root_of: dict[int, Identity] = {pid: (pid, ticks) for pid, ticks in roots}
-        trees: dict[Identity, list[Identity]] = {root: [] for root in roots}
-        for process in processes:
-            root = _root(process, by_pid, root_of)
-            if root is not None:
-                trees[root].append((process.pid, process.start_ticks))
-        return trees
+    def _look_for_sockets(self, holder_id: str, now_s: float) -> tuple[float, bool | None]:
+        known = self._listens.get(holder_id)
+        if known is not None and now_s < known[0]:
+            return known
+        pids = [pid for pid, _ in self._members[holder_id]]
+        return now_s + LISTEN_EVERY_S, listens(self._table, pids)
 
-
-def _root(
-    process: Process, by_pid: dict[int, Process], root_of: dict[int, Identity]
-) -> Identity | None:
-    """The nearest root above a process; trees do not overlap."""
-    seen: set[int] = set()
-    step: Process | None = process
-    while step is not None and step.pid not in seen:
-        seen.add(step.pid)
-        root = root_of.get(step.pid)
-        if root is not None and root[1] == step.start_ticks:
-            return root
-        step = by_pid.get(step.parent)
-    for leader in (process.group, process.session):
-        root = root_of.get(leader)
-        if root is not None and root[1] <= process.start_ticks:
-            return root
-    return None
+    def _scan(self, holders: Sequence[Holder]) -> dict[str, list[Identity]]:
+        """By holder id, over all its incarnations."""
+        members: dict[str, list[Identity]] = {holder.id: [] for holder in holders}
+        for holder, tree in self._trees.scan(holders).items():
+            members[holder.id] += [(one.pid, one.start_ticks) for one in tree.processes]
+        return members

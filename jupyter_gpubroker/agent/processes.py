@@ -6,22 +6,48 @@ known just now, as when no file descriptor is left, is an OSError.
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..processes import PROC, Process, process_of, processes
+from ..processes import PROC, Process, process_of, processes, read_file
 
-_GONE_OR_HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
 SESSION_MARK = b"GPUBROKER_SESSION="
 JOB_MARK = b"GPUBROKER_JOB="
+
+Identity = tuple[int, int]
+
+_GONE_OR_HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
+_GONE = (FileNotFoundError, ProcessLookupError)
 _ENVIRON_MAX_BYTES = 4 * 1024 * 1024
+_NET_MAX_BYTES = 16 * 1024 * 1024
+_SOCKET = "socket:["
+_LISTEN = b"0A"  # TCP_LISTEN in the kernel's include/net/tcp_states.h
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h
+# Desktop and server GPUs, Tegra's, and those of WSL2.
+_GPU_FILES = ("/dev/nvidia", "/dev/nvhost", "/dev/nvmap", "/dev/nvgpu", "/dev/dxg")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Parts of /proc/PID/status: `uid` is the real one, `inner_pids` the process' pids in pid namespaces below ours."""
+
+    name: str
+    uid: int
+    inner_pids: tuple[int, ...]
 
 
 class ProcessTable:
     """Reads a proc file system; `root` is another only in tests."""
 
-    def __init__(self, root: Path = PROC) -> None:
+    def __init__(self, root: Path = PROC, devices: Path = Path("/dev")) -> None:
         self._root = root
+        # Where no GPU has a file, as in tests of the driver's library, open files prove nothing.
+        self.shows_gpu_files = any(
+            (devices / Path(name).name).exists() for name in ("nvidiactl", "nvmap", "dxg")
+        )
 
     def process(self, pid: int) -> Process | None:
         try:
@@ -32,16 +58,25 @@ class ProcessTable:
     def all(self) -> list[Process]:
         return list(processes(self._root))
 
+    def exists(self, pid: int) -> bool:
+        """Whether anything has this pid, a zombie included."""
+        return (self._root / str(pid)).exists()
+
     def uid(self, pid: int) -> int | None:
         """The real uid."""
+        status = self.status(pid)
+        return None if status is None else status.uid
+
+    def status(self, pid: int) -> Status | None:
         try:
-            status = (self._root / str(pid) / "status").read_text(errors="replace")
+            text = read_file(f"{self._root}/{pid}/status").decode(errors="replace")
         except _GONE_OR_HIDDEN:
             return None
-        for line in status.splitlines():
-            if line.startswith("Uid:"):
-                return int(line.split()[1])
-        return None
+        fields = dict(line.partition(":")[::2] for line in text.splitlines())
+        pids = fields.get("NSpid", "").split()
+        return Status(
+            fields["Name"].strip(), int(fields["Uid"].split()[0]), tuple(map(int, pids[1:]))
+        )
 
     def marks(self, pid: int) -> tuple[str, ...]:
         """The ids of job and session in the environment the process was started with, the job first.
@@ -60,24 +95,73 @@ class ProcessTable:
             if entry.startswith(mark)
         )
 
+    def arguments(self, pid: int) -> tuple[str, ...]:
+        """The command line."""
+        try:
+            line = read_file(f"{self._root}/{pid}/cmdline")
+        except _GONE_OR_HIDDEN:
+            return ()
+        return tuple(line.decode(errors="surrogateescape").split("\0")[:-1])
+
     def io_bytes(self, pid: int) -> int | None:
         """Bytes read and written through system calls so far; another user's cannot be read."""
         try:
-            text = (self._root / str(pid) / "io").read_text()
+            lines = read_file(f"{self._root}/{pid}/io").splitlines()
         except _GONE_OR_HIDDEN:
             return None
-        numbers = dict(line.split(": ") for line in text.splitlines())
-        return int(numbers.get("rchar", 0)) + int(numbers.get("wchar", 0))
+        numbers = dict(line.split(b": ") for line in lines)
+        return int(numbers.get(b"rchar", 0)) + int(numbers.get(b"wchar", 0))
 
-    def holds_gpu_file(self, pid: int) -> bool:
-        """Whether the process has an NVIDIA device open, which proves that a pid means the same to driver and us."""
+    def holds_gpu_file(self, pid: int) -> bool | None:
+        """Whether the process has a GPU open; None where that may not be looked at.
+
+        Who computes has: so it proves that a pid means the same to driver and us.
+        """
         try:
-            return any(
-                str(entry.readlink()).startswith("/dev/nvidia")
-                for entry in (self._root / str(pid) / "fd").iterdir()
-            )
+            targets = self.open_files(pid)
         except _GONE_OR_HIDDEN:
-            return False
+            return None
+        return any(target.startswith(_GPU_FILES) for target in targets)
+
+    def open_files(self, pid: int) -> list[str]:
+        """What the process' descriptors lead to. Raises OSError where it is gone or not ours to look at."""
+        targets = []
+        with os.scandir(f"{self._root}/{pid}/fd") as entries:
+            for entry in entries:
+                with contextlib.suppress(*_GONE):  # closed meanwhile
+                    targets.append(os.readlink(entry.path))
+        return targets
+
+    def listening_ports(self, pid: int) -> set[int]:
+        """The TCP ports at which the process waits for connections. Raises OSError as `open_files`."""
+        inodes = {
+            target[len(_SOCKET) : -1].encode()
+            for target in self.open_files(pid)
+            if target.startswith(_SOCKET)
+        }
+        if not inodes:
+            return set()
+        return {
+            port
+            for family in ("tcp", "tcp6")
+            for port, inode in _listening(f"{self._root}/{pid}/net/{family}")
+            if inode in inodes
+        }
+
+    def program(self, pid: int) -> str | None:
+        """The name of the program it runs, where the process cannot have made that name up.
+
+        An executable that may be read counts by its file, and only if root owns that. Others' cannot be read: there it is the
+        name the process goes by.
+        """
+        path = self._root / str(pid) / "exe"
+        try:
+            return path.readlink().name if path.stat().st_uid == 0 else None
+        except PermissionError:
+            status = self.status(pid)
+            return None if status is None else status.name
+        except _GONE:
+            return None
 
     def is_initial_namespace(self) -> bool:
         """Whether pids here are the ones the driver knows."""
@@ -85,3 +169,16 @@ class ProcessTable:
             return (self._root / "self/ns/pid").stat().st_ino == _INITIAL_PID_NAMESPACE
         except OSError:
             return False
+
+
+def _listening(path: str) -> Iterator[tuple[int, bytes]]:
+    """Port and inode of each listening socket in a file such as /proc/net/tcp; IPv6 may be missing."""
+    try:
+        with Path(path).open("rb") as file:
+            table = file.read(_NET_MAX_BYTES)
+    except FileNotFoundError:
+        return
+    for line in table.splitlines():
+        fields = line.split(None, 10)
+        if len(fields) > 9 and fields[3] == _LISTEN:
+            yield int(fields[1].rpartition(b":")[2], 16), fields[9]

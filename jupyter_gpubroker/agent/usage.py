@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..core.events import ProcessOnSlot, ProcessOwner
 from ..devices.reader import SlotReading
 
 
-def is_busy(
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`source` names what `busy` was read from, `window_ms` the time it speaks of; both None where nothing was."""
+
+    busy: bool | None
+    source: str | None = None
+    window_ms: int | None = None
+
+
+def use_of(
     reading: SlotReading, processes: Sequence[ProcessOnSlot] | None, holder_ids: frozenset[str]
-) -> bool | None:
+) -> Use:
     """The holder's own use where the device tells processes apart, else anybody's.
 
     A holder without a process on the slot does not use it, whatever the counters say: a display or another tenant may.
     """
-    device = _has_use(reading.utilisation_percent)
     if processes is None or not holder_ids:
-        return device
-    own_pids = {process.pid for process in processes if process.holder_id in holder_ids}
-    if not own_pids:
-        return False if _all_told(processes) else device
-    entries = reading.processes or ()
-    own = _any([_has_use(entry.utilisation_percent) for entry in entries if entry.pid in own_pids])
-    is_alone = all(entry.pid in own_pids for entry in entries)
-    # Alone on the slot, the device's counter covers the whole window best.
-    first, second = (device, own) if is_alone else (own, device)
-    return second if first is None else first
+        return _device(reading, "device")
+    own = [process for process in processes if process.holder_id in holder_ids]
+    if not own:
+        return Use(False, "nobody") if _all_told(processes) else _device(reading, "device")
+    is_alone = len(own) == len(processes)
+    uses = [process.computes for process in own]
+    busy = True if True in uses else None if None in uses else False
+    share = Use(busy, None if busy is None else "utilisation")
+    device = _device(reading, "utilisation" if is_alone else "device")
+    # Alone on the slot, the device's counters cover the whole window best.
+    first, second = (device, share) if is_alone else (share, device)
+    return second if first.busy is None else first
+
+
+def _device(reading: SlotReading, name: str) -> Use:
+    """Anybody's use."""
+    if reading.utilisation_percent is None:
+        return Use(None)
+    return Use(reading.utilisation_percent > 0, name)
 
 
 def _all_told(processes: Sequence[ProcessOnSlot]) -> bool:
     return all(process.owned_by is not ProcessOwner.UNMAPPED for process in processes)
-
-
-def _has_use(percent: int | None) -> bool | None:
-    return None if percent is None else percent > 0
-
-
-def _any(uses: Sequence[bool | None]) -> bool | None:
-    return True if True in uses else None if None in uses else False

@@ -69,7 +69,7 @@ class ProcessOnSlot:
     """A compute process the device lists (graphics processes are left out by the agent). None is unknown.
 
     computes:  the device's counter of this process moved in the window.
-    is_exempt: a display server, a service of the driver or an allowed user's: never stopped, and not told as a use without lease.
+    is_exempt: a display server, a service of the driver or an allowed user's: not told as a use without lease, never stopped.
     """
 
     pid: int

@@ -63,7 +63,9 @@ async def test_work_is_seen_as_the_holders_and_its_end_at_once(folders):
     assert process.stdout is not None
     found = ProcessTable().process(process.pid)
     assert found is not None
-    holder = Holder("kernel", ProcessOwner.SESSION, os.getuid(), process.pid, found.start_ticks)
+    holder = Holder(
+        "kernel", ProcessOwner.SESSION, os.getuid(), process.pid, found.start_ticks, mark="kernel"
+    )
     holdings = Holdings((holder,), {slot: SlotHolding(1, "kernel")})
     assert await process.stdout.readline() == b"worked\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ class FakeProc:
         name: str = "python",
         cpu: int = 0,
         marks: dict[str, str] | None = None,
+        inner: tuple[int, ...] = (),
     ) -> None:
         folder = self.root / str(pid)
         folder.mkdir(exist_ok=True)
@@ -39,7 +41,10 @@ class FakeProc:
         ]
         fields += [0] * 7 + [cpu, 0, 0, 0] + [0] * 4 + [ticks, 0, 0]
         (folder / "stat").write_text(f"{pid} ({name}) {' '.join(map(str, fields))}\n")
-        (folder / "status").write_text(f"Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        pids = "\t".join(map(str, (pid, *inner)))
+        (folder / "status").write_text(
+            f"Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{pids}\n"
+        )
         environ = "".join(f"{key}={value}\0" for key, value in (marks or {}).items())
         (folder / "environ").write_text("HOME=/\0" + environ)
         (folder / "fd").mkdir(exist_ok=True)
@@ -51,7 +56,7 @@ class FakeProc:
         (self.root / str(pid) / "fd" / "7").symlink_to(target)
 
     def end(self, pid: int) -> None:
-        (self.root / str(pid) / "stat").unlink()
+        shutil.rmtree(self.root / str(pid))
 
 
 @pytest.fixture
@@ -63,4 +68,4 @@ def proc(tmp_path: Path) -> FakeProc:
 
 @pytest.fixture
 def table(proc: FakeProc) -> ProcessTable:
-    return ProcessTable(proc.root)
+    return ProcessTable(proc.root, proc.root / "no-devices")

@@ -154,14 +154,18 @@ async def test_a_slot_of_unknown_memory_satisfies_no_demand_for_memory(setup):
 
 async def test_an_empty_slot_is_told_with_its_memory(setup):
     await setup.look()
-    assert await setup.observed() == SlotObservation(SLOT, False, None, MiB(500), (), 0)
+    assert await setup.observed() == SlotObservation(
+        SLOT, False, None, MiB(500), (), 0, source="device"
+    )
 
 
 async def test_a_holders_process_is_told_with_its_use(setup):
     await setup.look()
     this = ProcessTable().process(os.getpid())
     assert this is not None
-    kernel = Holder("kernel", ProcessOwner.SESSION, os.getuid(), this.pid, this.start_ticks)
+    kernel = Holder(
+        "kernel", ProcessOwner.SESSION, os.getuid(), this.pid, this.start_ticks, mark="kernel"
+    )
     setup.held = Holdings((kernel,), {SLOT: SlotHolding(1, "kernel")})
     setup.probe.readings["GPU-1"] = SlotReading(
         "GPU-1", 900, 70, (ProcessReading(os.getpid(), "compute", 400, 70),)
@@ -169,7 +173,15 @@ async def test_a_holders_process_is_told_with_its_use(setup):
     seen = await setup.observed()
     assert seen.busy is True
     assert seen.processes == (
-        ProcessOnSlot(os.getpid(), ProcessOwner.SESSION, "kernel", os.getuid(), MiB(400)),
+        ProcessOnSlot(
+            os.getpid(),
+            ProcessOwner.SESSION,
+            "kernel",
+            os.getuid(),
+            MiB(400),
+            this.start_ticks,
+            computes=True,
+        ),
     )
 
 
@@ -262,7 +274,7 @@ async def test_processes_are_unknown_while_proc_hangs(monkeypatch):
     )
     _, event = await setup.look()
     assert isinstance(event, SlotsObserved)
-    assert event.slots == (SlotObservation(SLOT, None, None, MiB(900), None, 70),)
+    assert event.slots == (SlotObservation(SLOT, None, None, MiB(900), None, 70, left_behind=None),)
     release.set()
 
 
@@ -285,4 +297,6 @@ async def test_where_proc_cannot_be_read_owners_stay_unknown(setup, monkeypatch)
     setup.probe.readings["GPU-1"] = SlotReading(
         "GPU-1", 900, 70, (ProcessReading(os.getpid(), "compute", 400, 70),)
     )
-    assert await setup.observed() == SlotObservation(SLOT, None, None, MiB(900), None, 70)
+    assert await setup.observed() == SlotObservation(
+        SLOT, None, None, MiB(900), None, 70, left_behind=None
+    )

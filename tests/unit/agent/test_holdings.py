@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jupyter_gpubroker.agent.holdings import Holder, SlotHolding, holdings
 from jupyter_gpubroker.core.events import ProcessOwner
@@ -90,7 +91,7 @@ def state(
 
 def test_a_live_session_may_hold_with_or_without_a_lease():
     found = holdings(state([session("kernel")]), BOOT)
-    assert found.holders == (Holder("kernel", ProcessOwner.SESSION, 1000, 10, 100),)
+    assert found.holders == (Holder("kernel", ProcessOwner.SESSION, 1000, 10, 100, mark="kernel"),)
     assert found.slots == {}
 
 
@@ -129,3 +130,32 @@ def test_a_job_that_ended_or_has_not_started_has_no_process():
     for entry in (job("job", "runner", state=JobState.ENDED), job("job", "runner", pid=None)):
         found = holdings(state([runner], jobs=[entry]), BOOT)
         assert [holder.id for holder in found.holders] == ["runner"]
+
+
+def test_the_incarnations_before_a_restart_stand_for_their_successor():
+    first = session("first", state=SessionState.ENDED)
+    second = replace(session("second", state=SessionState.ENDED), pid=11, predecessor=first.id)
+    third = replace(session("third"), pid=12, predecessor=second.id)
+    found = holdings(state([first, second, third], [lease("third")]), BOOT)
+    assert [(holder.id, holder.pid, holder.mark) for holder in found.holders] == [
+        ("third", 12, "third"),
+        ("third", 11, "second"),
+        ("third", 10, "first"),
+    ]
+
+
+def test_a_predecessor_whose_own_lease_is_not_cleared_stands_for_itself():
+    first = session("first", state=SessionState.ENDED)
+    second = replace(session("second"), pid=11, predecessor=first.id)
+    leases = [lease("first", state=LeaseState.DRAINING)]
+    found = holdings(state([first, second], leases), BOOT)
+    assert {(holder.id, holder.mark) for holder in found.holders} == {
+        ("first", "first"),
+        ("second", "second"),
+    }
+
+
+def test_a_slot_whose_holder_let_go_is_leaving():
+    draining = lease("kernel", state=LeaseState.DRAINING)
+    assert holdings(state([session("kernel")], [draining]), BOOT).slots[SLOT].is_leaving
+    assert not holdings(state([session("kernel")], [lease("kernel")]), BOOT).slots[SLOT].is_leaving

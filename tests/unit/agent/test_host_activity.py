@@ -6,10 +6,11 @@ import pytest
 
 from jupyter_gpubroker.agent.holdings import Holder
 from jupyter_gpubroker.agent.host_activity import HostActivity
+from jupyter_gpubroker.agent.trees import Trees
 from jupyter_gpubroker.core.events import ProcessOwner
 
-KERNEL = Holder("kernel", ProcessOwner.SESSION, uid=1000, pid=10, start_ticks=100)
-OTHER = Holder("other", ProcessOwner.SESSION, uid=1000, pid=20, start_ticks=100)
+KERNEL = Holder("kernel", ProcessOwner.SESSION, uid=1000, pid=10, start_ticks=100, mark="kernel")
+OTHER = Holder("other", ProcessOwner.SESSION, uid=1000, pid=20, start_ticks=100, mark="other")
 
 
 class Clock:
@@ -27,11 +28,12 @@ def clock():
 @pytest.fixture
 def sample(proc, table, clock):
     proc.process(10)
-    activity = HostActivity(table, clock)
+    activity = HostActivity(table, Trees(table), clock)
 
     def sample(after_s: float, *holders: Holder) -> dict[str, bool | None]:
         clock.now_s += after_s
-        return activity.sample(holders or (KERNEL,))
+        found = activity.sample(holders or (KERNEL,))
+        return {holder_id: one.is_busy for holder_id, one in found.items()}
 
     return sample
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpubroker.agent.usage import is_busy
+from jupyter_gpubroker.agent.usage import Use, use_of
 from jupyter_gpubroker.core.events import ProcessOnSlot, ProcessOwner
-from jupyter_gpubroker.devices.reader import ProcessReading, SlotReading
+from jupyter_gpubroker.devices.reader import SlotReading
 
 OURS, OTHER = 1, 2
 HELD = frozenset({"kernel"})
@@ -19,15 +19,17 @@ def answer(
     listed: bool = True,
 ) -> bool | None:
     """`processes` are (pid, own percentage)."""
-    readings = tuple(ProcessReading(pid, "compute", None, percent) for pid, percent in processes)
-    reading = SlotReading("GPU-1", 0, device, readings if listed else None)
+    reading = SlotReading("GPU-1", 0, device)
     owners = {
-        OURS: ProcessOnSlot(OURS, ProcessOwner.SESSION, "kernel"),
-        OTHER: ProcessOnSlot(OTHER, ProcessOwner.FOREIGN),
-        3: ProcessOnSlot(3, ProcessOwner.UNMAPPED),
+        OURS: (ProcessOwner.SESSION, "kernel"),
+        OTHER: (ProcessOwner.FOREIGN, None),
+        3: (ProcessOwner.UNMAPPED, None),
     }
-    attributed = tuple(owners[pid] for pid, _ in processes)
-    return is_busy(reading, attributed if listed else None, holder_ids)
+    attributed = tuple(
+        ProcessOnSlot(pid, *owners[pid], computes=None if percent is None else percent > 0)
+        for pid, percent in processes
+    )
+    return use_of(reading, attributed if listed else None, holder_ids).busy
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,23 @@ def test_own_use_counts_before_anybodys(device, processes, expected):
 def test_without_a_list_or_a_holder_the_device_tells(device, expected):
     assert answer(device, listed=False) is expected
     assert answer(device, (OTHER, 5), holder_ids=frozenset()) is expected
+
+
+def use(reading: SlotReading, *owned_by: ProcessOwner) -> Use:
+    processes = [
+        ProcessOnSlot(pid, owner, "kernel" if owner is ProcessOwner.SESSION else None)
+        for pid, owner in enumerate(owned_by)
+    ]
+    return use_of(reading, processes, HELD)
+
+
+def test_it_is_told_where_a_counter_of_all_stands_in_for_the_holders_own():
+    reading = SlotReading("GPU-1", utilisation_percent=90)
+    assert use(reading, ProcessOwner.SESSION) == Use(True, "utilisation")
+    assert use(reading, ProcessOwner.SESSION, ProcessOwner.FOREIGN) == Use(True, "device")
+    assert use(reading) == Use(False, "nobody")
+
+
+def test_without_any_counter_nothing_is_known():
+    """dask/distributed#8739: a number that is missing is never 0."""
+    assert use(SlotReading("MIG-1"), ProcessOwner.SESSION) == Use(None)
