@@ -28,6 +28,7 @@ class MigDump(msgspec.Struct, frozen=True):
     gi_id: int | None
     ci_id: int | None
     placement: int | None = None
+    position: int | None = None
     signals: Signals = {}
     problems: tuple[str, ...] = ()
 
@@ -102,6 +103,7 @@ def _gpu(
             slot.gi_id,
             slot.ci_id,
             slot.placement,
+            slot.position,
             signals.get(slot.uuid, {}),
             problems.get(slot.uuid, ()),
         )

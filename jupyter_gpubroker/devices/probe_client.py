@@ -9,6 +9,7 @@ import msgspec
 
 from .child import JsonLinesChild
 from .choice import Choice
+from .mig import Generations
 from .reader import Account, Capability, GpuReading, Inventory, SlotReading
 
 INVENTORY_S = 15.0
@@ -28,6 +29,7 @@ class ProbeClient:
     def __init__(self, argv: Sequence[str], observe_s: float = OBSERVE_S) -> None:
         self._child = JsonLinesChild(argv, start_s=INVENTORY_S)
         self._observe_s = observe_s
+        self._generations = Generations()
 
     @property
     def pid(self) -> int | None:
@@ -35,7 +37,7 @@ class ProbeClient:
 
     async def inventory(self) -> Inventory:
         result = await self._child.call("inventory", deadline_s=INVENTORY_S)
-        return msgspec.json.decode(result, type=Inventory)
+        return self._generations.mark(msgspec.json.decode(result, type=Inventory))
 
     async def observe(self, slot_uuids: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
         """The slots named, or all; a restarted probe knows its slots only after `inventory`."""

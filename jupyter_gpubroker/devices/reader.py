@@ -44,7 +44,8 @@ CHANGED = (
 class SlotFound:
     """A whole GPU or one MIG instance. `gi_id` and `ci_id` are set for MIG only, and are reused by the driver.
 
-    `placement` is the first memory slice of the instance where that may be asked. `generation` grows when an instance has
+    `position` counts the GPU's MIG devices with holes, as `GPU:POSITION` names do; `placement` is the first memory slice
+    of the instance where that may be asked. `generation` grows when an instance has
     vanished and come back, or is another one under the same UUID (`mig.Generations`).
     """
 
@@ -55,6 +56,7 @@ class SlotFound:
     gi_id: int | None = None
     ci_id: int | None = None
     placement: int | None = None
+    position: int | None = None
     generation: int = 0
 
 

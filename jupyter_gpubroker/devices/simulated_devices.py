@@ -94,6 +94,7 @@ def _instances(spec: SimulatedGpu, index: int, folder: Path) -> tuple[SlotFound,
             profile=name,
             gi_id=number,
             ci_id=0,
+            position=number - 1,
         )
         for number, name in enumerate(spec.profiles, 1)
     )

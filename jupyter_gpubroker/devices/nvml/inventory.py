@@ -73,11 +73,11 @@ def _instances(calls: Calls, gpu: Handle) -> tuple[SlotFound, ...]:
         )
         uuid = None if handle is None else calls.ask(pynvml.nvmlDeviceGetUUID, handle)
         if handle is not None and uuid is not None:
-            found.append(_instance(calls, gpu, handle, uuid))
+            found.append(_instance(calls, gpu, handle, uuid, position))
     return tuple(found)
 
 
-def _instance(calls: Calls, gpu: Handle, handle: Handle, uuid: str) -> SlotFound:
+def _instance(calls: Calls, gpu: Handle, handle: Handle, uuid: str, position: int) -> SlotFound:
     memory = calls.ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     gi_id = calls.ask(pynvml.nvmlDeviceGetGpuInstanceId, handle)
     return SlotFound(
@@ -88,6 +88,7 @@ def _instance(calls: Calls, gpu: Handle, handle: Handle, uuid: str) -> SlotFound
         gi_id,
         calls.ask(pynvml.nvmlDeviceGetComputeInstanceId, handle),
         None if gi_id is None else _placement(gpu, gi_id),
+        position,
     )
 
 
