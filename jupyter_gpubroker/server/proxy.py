@@ -65,6 +65,7 @@ PASSAGES = (
     Passage(routes.REQUEST),
     Passage(routes.WHY_REQUEST),
     Passage(routes.PUT_REQUEST, RequestBody),
+    Passage(routes.OUTLOOK, RequestBody),
     Passage(routes.CANCEL_REQUEST),
     Passage(routes.JOBS),
     Passage(routes.JOB),

@@ -102,6 +102,13 @@ REQUEST = Route(
     poll=True,
 )
 REQUESTS = Route("GET", "/requests", views.RequestsView, "The caller's waiting requests", poll=True)
+OUTLOOK = Route(
+    "POST",
+    "/requests:outlook",
+    views.RequestView,
+    "What would become of a request; nothing is asked for",
+    bodies.RequestBody,
+)
 CANCEL_REQUEST = Route("DELETE", "/requests/{id}", views.RequestView, "Leave the line")
 WHY_REQUEST = Route("GET", "/requests/{id}/why", views.WhyView, "Why it waits or how it ended")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+
+from ...core.decide import advance
 from ...core.events import RequestCancelled, RequestMade
 from ...core.model import Reason, Request, RequestId, RequestState, SessionId
 from ...core.table import live
@@ -9,6 +12,7 @@ from ...errors import NotFound
 from ...wire import routes
 from ...wire.bodies import RequestBody
 from ...wire.views import RequestsView, RequestView
+from ..views import Views
 from .call import Actions, Answer, Call, Reads
 from .values import spec_of
 
@@ -32,20 +36,17 @@ def get_requests(call: Call) -> Answer:
 
 
 async def put_request(call: Call) -> RequestView:
-    body = call.body_as(RequestBody)
-    await call.ask(
-        RequestMade(
-            call.caller.owner,
-            RequestId(call.thing_id),
-            SessionId(body.session_id),
-            spec_of(body.spec),
-            body.queue,
-            body.wait_ms,
-            body.duration_ms,
-            body.preemptible,
-        )
-    )
+    await call.ask(_made(call, call.thing_id))
     return request_view(call, call.thing_id)
+
+
+async def outlook(call: Call) -> RequestView:
+    """The core is asked as always; what follows is shown and thrown away."""
+    now = call.broker.loop.time.now()
+    event = _made(call, uuid.uuid4().hex)
+    _, state = advance(call.state, event, now)
+    views = Views(state, call.broker.latest, now, call.caller.owner)
+    return views.request(state.requests[event.request_id])
 
 
 async def cancel_request(call: Call) -> RequestView:
@@ -61,6 +62,20 @@ def own_request(call: Call, request_id: str) -> Request:
     return request
 
 
+def _made(call: Call, request_id: str) -> RequestMade:
+    body = call.body_as(RequestBody)
+    return RequestMade(
+        call.caller.owner,
+        RequestId(request_id),
+        SessionId(body.session_id),
+        spec_of(body.spec),
+        body.queue,
+        body.wait_ms,
+        body.duration_ms,
+        body.preemptible,
+    )
+
+
 def request_view(call: Call, request_id: str) -> RequestView:
     return call.views.request(own_request(call, request_id))
 
@@ -71,5 +86,6 @@ READS: Reads = {
 }
 ACTIONS: Actions = {
     routes.PUT_REQUEST: put_request,
+    routes.OUTLOOK: outlook,
     routes.CANCEL_REQUEST: cancel_request,
 }

@@ -207,3 +207,20 @@ def test_the_rules_are_told_as_numbers_and_words(folders) -> None:
         assert gentle.idle_ms == 1_800_000
         assert "after 30 min idle" in gentle.sentence
         assert {queue.name for queue in rules.queues} >= {"interactive", "batch", "scavenger"}
+
+
+def test_one_learns_what_would_become_of_a_request_without_asking(broker: RunningBroker) -> None:
+    with Holder(broker) as first, Holder(broker) as second:
+
+        def outlook(**spec: int) -> RequestView:
+            body = RequestBody(second.id, spec=SpecBody(**spec))
+            return broker.client.call(routes.OUTLOOK, None, body)
+
+        assert outlook(count=2).state == "granted"
+        first.acquire(count=2)
+        would = outlook()
+        assert (would.state, would.place, would.waiting) == ("waiting", 1, 1)
+        with pytest.raises(BrokerError, match="No single GPU here has"):
+            outlook(memory_mib_min=9_000_000)
+        assert broker.client.call(routes.REQUESTS).requests == ()
+        assert broker.client.call(routes.QUEUE).waiting == ()
