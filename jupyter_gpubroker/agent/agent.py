@@ -11,6 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from ..core.events import (
     InventoryReported,
@@ -22,7 +23,8 @@ from ..core.events import (
 from ..core.model import Gpu, GpuId, MiB, NodeId, Reason, SlotId, SlotKind
 from ..devices.child import ChildError, ChildUnavailable
 from ..devices.probe_client import ProbeClient
-from ..devices.reader import NO_NVIDIA_DEVICE, Inventory, SlotReading
+from ..devices.reader import CHANGED, NO_NVIDIA_DEVICE, Inventory, SlotReading
+from .condition import power_above_idle_mw
 from .exempt import Exempt
 from .holdings import Holdings
 from .lookout import Lookout, without_owners
@@ -35,7 +37,6 @@ INTERVAL_S = 1.0
 INVENTORY_EVERY_S = 60.0
 DRIVER_RETRY_S = 5.0
 PROC_DEADLINE_S = 2.0
-_DEVICE_CHANGED = (": NotFound", ": GpuIsLost", ": InvalidArgument")
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Agent:
         self._interval_s = interval_s
         self._lookout = Lookout(table or ProcessTable(), exempt or Exempt())
         self._offload = Offload()
+        self._power_mw: dict[SlotId, int] = {}
         self._turn = asyncio.Lock()
         self._inventory: Inventory | None = None
         self._inventory_pid: int | None = None
@@ -94,31 +96,36 @@ class Agent:
         async with self._turn:
             try:
                 await self._take_inventory_if_due()
-                wanted = self._slot_ids if only is None else self._slot_ids & only
-                if not wanted:
-                    return
-                # Before the reading: who lets go during it may have been seen before that.
-                leaving = self._holdings().leaving
-                readings = await self._probe.observe(sorted(wanted))
+                if only is None:
+                    await self._look_at_gpus()
+                await self._look_at_slots(self._slot_ids if only is None else self._slot_ids & only)
             except ChildUnavailable as error:
                 # A pause follows a failure that has been told.
                 if error.problem != "pausing" or self._problem is None:
                     self._unobserved(
                         Reason.of("probe_unavailable", problem=error.problem), error.detail
                     )
-                return
             except ChildError as error:
                 self._unobserved(Reason.of("probe_unavailable", problem="failed"), str(error))
-                return
-            if any(
-                problem.endswith(_DEVICE_CHANGED)
-                for reading in readings
-                for problem in reading.problems
-            ):
-                self._next_inventory_s = 0.0
-            observations = await self._attribute(readings)
-            self._problem = None
-            self._emit(SlotsObserved(self._node_id, observations, leaving))
+
+    async def _look_at_gpus(self) -> None:
+        if self._inventory is None or not self._inventory.gpus:
+            return
+        readings = await self._probe.health()
+        self._power_mw = power_above_idle_mw(readings, self._inventory)
+
+    async def _look_at_slots(self, wanted: frozenset[SlotId]) -> None:
+        if not wanted:
+            return
+        # Before the reading: who lets go during it may have been seen before that.
+        leaving = self._holdings().leaving
+        readings = await self._probe.observe(sorted(wanted))
+        problems = [problem for reading in readings for problem in reading.problems]
+        if any(problem.endswith(CHANGED) for problem in problems):
+            self._next_inventory_s = 0.0
+        observations = await self._attribute(readings)
+        self._problem = None
+        self._emit(SlotsObserved(self._node_id, observations, leaving))
 
     # --- inventory ----------------------------------------------------------------------------------------------------
 
@@ -154,6 +161,13 @@ class Agent:
     # --- attribution --------------------------------------------------------------------------------------------------
 
     async def _attribute(self, readings: Sequence[SlotReading]) -> tuple[SlotObservation, ...]:
+        observations = await self._owned(readings)
+        return tuple(
+            replace(seen, power_above_idle_mw=self._power_mw.get(seen.slot_id))
+            for seen in observations
+        )
+
+    async def _owned(self, readings: Sequence[SlotReading]) -> tuple[SlotObservation, ...]:
         assert self._inventory is not None
         is_simulated = self._inventory.source == "simulated"
         try:

@@ -124,6 +124,8 @@ def observation(
         utilisation_percent=reading.utilisation_percent,
         window_ms=use.window_ms,
         source=use.source,
+        sm_percent=reading.sm_percent,
+        dram_percent=reading.dram_percent,
     )
 
 

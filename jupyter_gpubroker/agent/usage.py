@@ -33,7 +33,7 @@ def use_of(
     is_alone = len(own) == len(processes)
     uses = [process.computes for process in own]
     busy = True if True in uses else None if None in uses else False
-    share = Use(busy, None if busy is None else "utilisation")
+    share = Use(busy, None if busy is None else "utilisation", reading.window_ms)
     device = _device(reading, "utilisation" if is_alone else "device")
     # Alone on the slot, the device's counters cover the whole window best.
     first, second = (device, share) if is_alone else (share, device)
@@ -41,10 +41,13 @@ def use_of(
 
 
 def _device(reading: SlotReading, name: str) -> Use:
-    """Anybody's use."""
-    if reading.utilisation_percent is None:
+    """Anybody's use, by the engines' own counters and by the driver's."""
+    engines = [reading.engine_percent, reading.sm_percent]
+    known = [percent for percent in (*engines, reading.utilisation_percent) if percent is not None]
+    if not known:
         return Use(None)
-    return Use(reading.utilisation_percent > 0, name)
+    has_engines = any(percent is not None for percent in engines)
+    return Use(any(known), "engines" if has_engines else name, reading.window_ms)
 
 
 def _all_told(processes: Sequence[ProcessOnSlot]) -> bool:

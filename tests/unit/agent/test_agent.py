@@ -27,6 +27,7 @@ from jupyter_gpubroker.devices.probe_client import ProbeClient
 from jupyter_gpubroker.devices.reader import (
     NO_NVIDIA_DEVICE,
     GpuFound,
+    GpuReading,
     Inventory,
     ProcessReading,
     SlotFound,
@@ -63,6 +64,7 @@ class FakeProbe(ProbeClient):
     def __init__(self) -> None:
         self.found: Inventory | Exception = inventory("GPU-1")
         self.readings: dict[str, SlotReading] = {"GPU-1": EMPTY}
+        self.conditions: tuple[GpuReading, ...] = ()
         self.fails: Exception | None = None
         self.while_observing: Callable[[], None] = lambda: None
         self.inventories = 0
@@ -80,6 +82,11 @@ class FakeProbe(ProbeClient):
             raise self.fails
         self.while_observing()
         return tuple(self.readings[slot] for slot in slot_uuids or ())
+
+    async def health(self) -> tuple[GpuReading, ...]:
+        if self.fails is not None:
+            raise self.fails
+        return self.conditions
 
     async def close(self) -> None:
         self.is_closed = True

@@ -73,10 +73,17 @@ def use(reading: SlotReading, *owned_by: ProcessOwner) -> Use:
     return use_of(reading, processes, HELD)
 
 
+def test_a_slice_is_judged_by_its_engines_over_the_time_they_cover():
+    reading = SlotReading("MIG-1", engine_percent=0, sm_percent=0, window_ms=900)
+    assert use(reading, ProcessOwner.SESSION) == Use(False, "engines", 900)
+    reading = SlotReading("MIG-1", engine_percent=1, sm_percent=0, window_ms=900)
+    assert use(reading, ProcessOwner.SESSION) == Use(True, "engines", 900)
+
+
 def test_it_is_told_where_a_counter_of_all_stands_in_for_the_holders_own():
-    reading = SlotReading("GPU-1", utilisation_percent=90)
-    assert use(reading, ProcessOwner.SESSION) == Use(True, "utilisation")
-    assert use(reading, ProcessOwner.SESSION, ProcessOwner.FOREIGN) == Use(True, "device")
+    reading = SlotReading("GPU-1", utilisation_percent=90, window_ms=1000)
+    assert use(reading, ProcessOwner.SESSION) == Use(True, "utilisation", 1000)
+    assert use(reading, ProcessOwner.SESSION, ProcessOwner.FOREIGN) == Use(True, "device", 1000)
     assert use(reading) == Use(False, "nobody")
 
 
