@@ -12,6 +12,7 @@ import time
 from typing import Callable, List, Optional
 
 from .board import Board
+from .broker import View
 from .errors import GPUBrokerError, Interrupted, Refused, Unavailable
 from .link import Link
 from .main_thread import MainThread, daemon
@@ -93,9 +94,13 @@ class Arrival:
             self._main.brought_back()
             raise Refused(say("parked_lease_gone"), "lease_gone")
         broker, lease_id = self._session.broker, lease["id"]
-        Wait(
-            broker, lambda request_id: broker.unpark(lease_id, request_id), say("goal_return")
-        ).here()
+        place = self._main.rests_at
+        hint = say("return_in_cell" if place == "cell" else "return_at_" + place)
+
+        def put(request_id: str) -> View:
+            return broker.unpark(lease_id, request_id)
+
+        Wait(broker, put, say("goal_return"), hint=hint).here()
         due = time.monotonic() + RETURN_S
         while not self._session.wait_until(lambda: self._main.away is None, STEP_S):
             lease = broker.lease(lease_id)

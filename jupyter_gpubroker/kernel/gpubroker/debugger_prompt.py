@@ -1,11 +1,13 @@
 """`%gpu` at the prompts of pdb, ipdb and `%debug`, where no other magic works.
 
 A line that begins with `%` is a syntax error there, so nothing else is taken from anybody. It runs in no cell and needs no name
-in the code that was stopped.
+in the code that was stopped. `%gpu cpu EXPRESSION` is Python there, kept off the GPU, so that it need not wait for one that is
+away.
 """
 
 from __future__ import annotations
 
+import bdb
 import cmd
 import functools
 import pdb  # noqa: T100 - whose prompt it is
@@ -13,10 +15,16 @@ import re
 import sys
 from typing import Any, Callable
 
-from .errors import GPUBrokerError, Interrupted
+from .cpu_only import cpu_only
+from .errors import GPUBrokerError, Interrupted, Plain
+from .sentences import say
 from .telling import tell
 
 _COMMAND = re.compile(r"\s*%gpu(?:\s|$)")
+
+
+class Quit(Plain, bdb.BdbQuit):
+    """Ends what a debugger has stopped; the notebook shows the message alone."""
 
 
 def is_command(answer: Any) -> bool:
@@ -26,11 +34,11 @@ def is_command(answer: Any) -> bool:
 
 def is_open() -> bool:
     """Does a debugger ask in this thread? Looked for from the code that asks outwards."""
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code is cmd.Cmd.cmdloop.__code__:
             return isinstance(frame.f_locals.get("self"), pdb.Pdb)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 
@@ -44,8 +52,13 @@ def install(act: Callable[[str], None]) -> None:
     def default(self: Any, line: str) -> Any:
         if not is_command(line):
             return original(self, line)
+        words = line.strip()[len("%gpu") :].strip()
+        verb, _, expression = words.partition(" ")
+        if verb == "cpu" and expression:
+            with cpu_only(say("gpu_away")):
+                return original(self, expression)
         try:
-            act(line.strip()[len("%gpu") :].strip())
+            act(words)
         except (GPUBrokerError, Interrupted) as error:
             tell(str(error))
         return None

@@ -89,9 +89,15 @@ ENGLISH = {
     "goal_return": "your GPU's return",
     "wait_place": "Waiting for {goal}: place {place} of {waiting}.",
     "wait_expected": "Expected in about {left}.",
-    "wait_unknown": "How long it takes nobody can say yet.",
+    "wait_unknown": "No estimate yet.",
     "wait_waited": "Waited {time}.",
     "wait_interrupt": "Interrupt the cell to leave the line.",
+    "return_in_cell": "A cell that begins with `%%gpu cpu` runs without it; interrupt this one to change it.",
+    "return_at_debugger": (
+        "`%gpu cpu EXPRESSION` at the prompt works without it; interrupt to come back to the prompt."
+    ),
+    "return_at_input": "Interrupt to come back to the prompt.",
+    "return_at_breakpoint": "The debugger goes on when it is back.",
     "wait_broker_away": "Still waiting; the broker is away at the moment. {sentence}",
     "wait_over": "Waited {time} for {goal}.",
     "interrupted": "Interrupted; `%gpu` shows how things are.",
@@ -117,7 +123,10 @@ ENGLISH = {
         "now, `%gpu restart` keeps your lease and starts the kernel anew with it."
     ),
     "first_use_asks": "{library} uses GPUs: asking for one before it is imported.",
-    "first_use_cpu": "{library} is imported without a GPU and runs on the CPU.",
+    "first_use_cpu": (
+        "{library} is imported without a GPU and runs on the CPU; `%gpu request` before it first "
+        "looks for one gets one."
+    ),
     "first_use_hint": "{library} is imported without a GPU; `%gpu request` before its first use gets one.",
     # --- Holding one and giving it back ---------------------------------------------------------
     "no_lease": "This kernel holds no GPU; `%gpu request` asks for one.",
@@ -164,7 +173,8 @@ ENGLISH = {
     "keep_at_debugger": "`%gpu keep` keeps it, typed at this prompt.",
     "keep_at_input": "To keep it, answer the prompt.",
     "keep_at_breakpoint": "To keep it, step or continue in the debugger.",
-    "notice_over": "The GPU stays yours.\n{sentence}",
+    "notice_over": "Your GPU stays yours.",
+    "notice_kept": "Your GPU stays yours; it is kept for {time}.",
     "gone_back": "Your idle GPU went to somebody who waited; `%gpu request` asks for one again.",
     "gone_parked": (
         "Your idle GPU went to somebody who waited; its memory waits on the host, and it returns "
@@ -175,7 +185,7 @@ ENGLISH = {
     "lease_over": "Your GPU lease ended; `%gpu why` says why, `%gpu request` asks for one again.",
     "still_away": (
         "Interrupted: your GPU is still parked, so the code was not run. Run it again to wait for "
-        "the GPU."
+        "the GPU, or with `%%gpu cpu` as its first line to run it without."
     ),
     "still_leaving": "Your GPU is just being given back; waiting until that is done.",
     "still_returning": (
@@ -238,9 +248,21 @@ ENGLISH = {
         "allows it."
     ),
     "restarting": "Restarting the kernel; your lease is kept.",
+    "restarting_without": (
+        "The kernel is restarting without a GPU. What could be saved comes back with `%gpu restore`."
+    ),
+    "restarting_cell": (
+        "This cell was ended: as you agreed, the kernel is restarting to give its idle GPU to "
+        "somebody who waits. What could be saved comes back with `%gpu restore`."
+    ),
+    "gpu_away": (
+        "This would use the GPU, which `%gpu cpu` keeps this code off. Without it the code waits "
+        "until the GPU is back."
+    ),
+    "saving_away": "it lies on the GPU, which is parked",
     "restart_by_hand": "No Jupyter server watches over this kernel; restart it by hand.",
     "restore_ready": "Your variables were saved before the restart; `%gpu restore` brings them back.",
-    "restored": "Restored: {names}.",
+    "restored": "Restored: {names}. All of it is on the CPU; `%gpu request` asks for a GPU.",
     "not_restored": "Not saved: {name} ({why}).",
     "nothing_to_restore": "Nothing was saved for this kernel.",
     "restore_failed": "What was saved cannot be read here ({error}); it lies in {folder}.",
@@ -279,6 +301,7 @@ ENGLISH = {
 %gpu keep [30m]           hold on to an idle GPU
 %gpu release              give it back: [--park | --checkpoint | --restart]
 %gpu park | unpark        move GPU memory to the host and back
+%%gpu cpu                 as the first line of a cell: run it without a parked GPU
 %gpu why | queue          why it is so, and who waits
 %gpu policy               the rules; --restart yes agrees to restarts
 %gpu restart | restore    restart with the lease; bring saved variables back

@@ -46,6 +46,10 @@ class Interrupted(Plain, KeyboardInterrupt):
     """The user stopped a wait; the message says what that changed."""
 
 
+class GPUAway(RuntimeError):
+    """Code that is kept off the GPU would have used it. Shown with its traceback: it is the user's code that has to change."""
+
+
 Reason = Dict[str, Any]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import debugger_prompt, runtime
+from . import cells, debugger_prompt, runtime
 from .environment import NAME, NOTHING
 from .errors import Unavailable
 from .magic import gpu
@@ -21,6 +21,7 @@ def load(shell: Any) -> None:
     """Register the magic; start to listen where a broker lends to this process. Loading twice changes nothing."""
     shell.register_magic_function(gpu, "line", "gpu")
     debugger_prompt.install(gpu)
+    cells.install(shell)
     if runtime.is_running():
         return
     try:
@@ -38,5 +39,6 @@ def load(shell: Any) -> None:
 def unload(shell: Any) -> None:
     """Leave the kernel as it was; the lease stays until the process ends."""
     runtime.stop()
+    cells.uninstall(shell)
     debugger_prompt.uninstall()
     shell.magics_manager.magics["line"].pop("gpu", None)

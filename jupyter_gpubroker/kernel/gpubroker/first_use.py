@@ -7,10 +7,11 @@ is not asked again. The library's loader stays the one it would have had.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 from .cuda_state import LIBRARIES
 
@@ -56,6 +57,15 @@ class FirstUse:
     def rearm(self) -> None:
         """A GPU went back without its user's doing: the next first use asks again."""
         self._is_done = False
+
+    @contextlib.contextmanager
+    def silent(self) -> Iterator[None]:
+        """Imports of ours, which are nobody's first use."""
+        before, self._is_done = self._is_done, True
+        try:
+            yield
+        finally:
+            self._is_done = before
 
     def library_starts(self, library: str) -> None:
         """Called right before a library's code runs for the first time."""

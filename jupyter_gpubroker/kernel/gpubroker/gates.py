@@ -1,5 +1,7 @@
 """Where code of the user's is about to run: cells, prompts, debugger commands. GPU memory that is away comes back first.
 
+A cell that begins with `%%gpu cpu` runs without it instead, and is kept off the GPU.
+
 Everything here wraps things of IPython and ipykernel that may be different in other versions: what is not there is left alone.
 A cell is kept from running by an AST transformer, IPython's own way. A debugger command that would have to wait long is refused
 instead, since the kernel's control channel must stay free.
@@ -9,13 +11,14 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import re
 import threading
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, ContextManager, List, Optional
 
 from . import debugger_prompt
 from .arrival import Arrival
-from .errors import GPUBrokerError
+from .cells import is_cpu_only, is_ours
+from .cpu_only import cpu_only
+from .errors import GPUBrokerError, Interrupted
 from .main_thread import MainThread
 from .notices import Notices
 from .sentences import say
@@ -28,18 +31,20 @@ _LOOKS = ("evaluate", "variables", "setVariable", "copyToGlobals")
 _JUPYTER_LOOKS = ("inspectVariables", "richInspectVariables")
 DEBUGGER_COMMANDS = frozenset({*_STEPS, *_LOOKS, *_JUPYTER_LOOKS})
 
-_OURS = re.compile(r"\s*(%gpu\b.*|#.*|import gpubroker|gpubroker\.\w+\([^()]*\))?\s*")
-
 
 class _Here(threading.local):
     """What is known of the cell that runs in this thread. Silent code is not announced."""
 
     is_announced = False
     why_held: Optional[str] = None
+    cpu_only: Optional[ContextManager[None]] = None
 
 
 class Gates:
-    """Installed on one IPython shell and its kernel. `cell_runs(bool)` hears when the main thread starts and ends a cell."""
+    """Installed on one IPython shell and its kernel. `cell_runs(bool)` hears when the main thread starts and ends a cell.
+
+    `restarts` tells whether the kernel has saved and is about to be restarted to give its GPU back.
+    """
 
     def __init__(
         self,
@@ -48,12 +53,14 @@ class Gates:
         arrival: Arrival,
         notices: Notices,
         cell_runs: Callable[[bool], None],
+        restarts: Callable[[], bool],
     ) -> None:
         self._shell = shell
         self._main = main
         self._arrival = arrival
         self._notices = notices
         self._cell_runs = cell_runs
+        self._restarts = restarts
         self._here = _Here()
         self._undo: List[Callable[[], None]] = []
         self.missing: List[str] = []  # what this ipykernel does not have
@@ -94,14 +101,22 @@ class Gates:
         for line in self._notices.take_lines():
             tell(line)
         source = getattr(info, "raw_cell", None) or ""
-        if self._arrival.is_needed and not is_ours(source):
-            try:
-                self._arrival.bring_back()
-            except (GPUBrokerError, KeyboardInterrupt) as error:
-                self._here.why_held = str(error) or say("still_away")
+        if not self._arrival.is_needed or is_ours(source):
+            return
+        if is_cpu_only(source):
+            self._here.cpu_only = cpu_only(say("gpu_away"))
+            self._here.cpu_only.__enter__()
+            return
+        try:
+            self._arrival.bring_back()
+        except (GPUBrokerError, KeyboardInterrupt) as error:
+            self._here.why_held = str(error) or say("still_away")
 
     def _after_cell(self, _result: Any = None) -> None:
         self._main.ends()
+        withheld, self._here.cpu_only = self._here.cpu_only, None
+        if withheld is not None:
+            withheld.__exit__(None, None, None)
         self._here.is_announced, self._here.why_held = False, None
         if threading.current_thread() is threading.main_thread():
             self._cell_runs(False)
@@ -120,20 +135,24 @@ class Gates:
     def _asking(self, original: Any) -> Any:
         def ask(*args: Any, **kwargs: Any) -> Any:
             is_debugger = debugger_prompt.is_open()
-            while True:
-                try:
-                    with self._main.waiting("debugger" if is_debugger else "input"):
+            with self._main.waiting("debugger" if is_debugger else "input"):
+                while True:
+                    try:
                         answer = original(*args, **kwargs)
-                except BaseException:
-                    # Interrupted or ended at the prompt: its handlers run now, and they may use the GPU.
-                    self._is_back()
-                    raise
-                if (is_debugger and debugger_prompt.is_command(answer)) or self._is_back():
-                    return answer
+                    except BaseException as error:
+                        if isinstance(error, KeyboardInterrupt) and self._restarts():
+                            raise _ended(is_debugger) from None
+                        # Interrupted or ended at the prompt: its handlers run now, and they may use the GPU.
+                        self._is_back()
+                        raise
+                    if (is_debugger and debugger_prompt.is_command(answer)) or self._is_back():
+                        return answer
 
         return ask
 
     def _is_back(self) -> bool:
+        if self._here.cpu_only is not None:
+            return True
         try:
             self._arrival.bring_back()
         except (GPUBrokerError, KeyboardInterrupt) as error:
@@ -172,9 +191,10 @@ class Gates:
         )
 
 
-def is_ours(source: str) -> bool:
-    """Is the cell nothing but our own commands? They work while the memory is away."""
-    return all(_OURS.fullmatch(line) for line in source.splitlines())
+def _ended(is_debugger: bool) -> BaseException:
+    """Ends a cell whose kernel is being restarted. A debugger takes an interrupt for the wish to ask again."""
+    sentence = say("restarting_cell")
+    return debugger_prompt.Quit(sentence) if is_debugger else Interrupted(sentence)
 
 
 def _held(sentence: str) -> Exception:

@@ -58,6 +58,11 @@ class Holder:
         self._answered: Optional[Tuple[Key, Optional[Dict[str, Any]]]] = None
         self._offered: Optional[Dict[str, Any]] = None
 
+    def restarts(self) -> bool:
+        """Has this process saved, and is to be restarted to give its GPU back? Its Jupyter server sees the same file."""
+        manifest = self._saver.manifest() if self._saved is not None else None
+        return manifest is not None and manifest["cause"] == _cause(self._saved)
+
     # --- both threads ------------------------------------------------------------------------------
 
     def started_with(self, lease_id: str, visible_devices: str) -> None:
@@ -102,6 +107,7 @@ class Holder:
         order = lease["order"]
         if order is None and lease["state"] in ("granted", "active"):
             self.apply(lease)
+            self._saved = None
         self._follow(lease)
         self._notices.look(lease)
         self.offer(lease)
@@ -178,7 +184,7 @@ class Holder:
         why = self._offers.hindrance("restarted")
         try:
             if why is None:
-                self._saver.save(f"{lease['id']}:{number}")
+                self._saver.save(_cause((lease["id"], number)))
         except Exception as error:  # noqa: BLE001 - whatever it is, the kernel must not be restarted
             why = reason("save_failed", error=f"{type(error).__name__}: {error}"[:200])
         if why is not None:
@@ -192,6 +198,11 @@ class Holder:
             if body != self._offered:
                 self._session.broker.offer(self._session.id, body)
                 self._offered = body
+
+
+def _cause(order: Optional[Key]) -> str:
+    """What a manifest says of the order that its variables were saved for."""
+    return ":".join(map(str, order or ()))
 
 
 def _is_taken(order: View, after: View) -> bool:

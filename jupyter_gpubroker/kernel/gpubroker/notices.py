@@ -80,6 +80,11 @@ class Notices:
         """The notice is over; say how it ended."""
         self._number, self._lines = None, []
         if lease is not None and lease["state"] == "active":
-            self._board.show(say("notice_over", sentence=of_view(lease)))
+            kept_ms = lease["kept_for_ms"]
+            self._board.show(
+                say("notice_over")
+                if kept_ms is None
+                else say("notice_kept", time=duration_text(kept_ms))
+            )
         else:
             self._board.show(say("notice_past"))

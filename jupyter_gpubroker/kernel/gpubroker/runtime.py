@@ -6,15 +6,17 @@ Acts answer with sentences. They wait where the main thread has to wait, and an 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, ContextManager, Optional
 
 from . import cuda_state, render, saving
 from .arguments import Wanted
 from .arrival import Arrival
 from .broker import View
+from .cpu_only import cpu_only
 from .environment import NAME, NOTHING, VisibleDevices
 from .errors import GPUBrokerError, Reason, Refused, Unavailable
 from .first_use import FirstUse
@@ -69,7 +71,9 @@ class Runtime:
         )
         self.link = Link(session, self.holder.look)
         self.arrival = Arrival(session, self.main, self.link)
-        self.gates = Gates(shell, self.main, self.arrival, self.notices, self._cell_runs)
+        self.gates = Gates(
+            shell, self.main, self.arrival, self.notices, self._cell_runs, self.holder.restarts
+        )
         self._last_request: Optional[str] = None
         self._started = time.monotonic()
 
@@ -216,7 +220,9 @@ class Runtime:
         if why_not is not None:
             sentence = say("no_choice", kind=say(f"kind_{kind}"), why=why_not)
             raise Refused(sentence, "cannot_give_back")
-        return self._give_back(lease, str(kind))
+        if kind != "restarted":
+            return self._give_back(lease, str(kind))
+        return self._restart_without(lease)
 
     def choices(self, lease: View) -> str:
         """Why a plain release does not work, and what does."""
@@ -243,25 +249,51 @@ class Runtime:
 
     def _give_back(self, lease: View, kind: str) -> str:
         """Ask for the order, and wait until it was carried out; how it ended."""
-        broker, consented = self.session.broker, self.offers.consents
+        with self.main.waiting():
+            self._order(lease, kind)
+            return self._given_back(lease["id"])
+
+    def _restart_without(self, lease: View) -> str:
+        """The cell ends before the kernel does: the order is out, or was carried out as far as is done here."""
+        if lease["state"] == "parked":
+            return self._restart_parked(lease)
+        consented = self.offers.consents
         with self.main.waiting():
             try:
-                # What is possible may have changed since the listening thread told it.
-                self.offers.consents = consented or kind == "restarted"
-                self.holder.offer(lease)
-                if kind == "parked":
-                    broker.park(lease["id"])
-                else:
-                    broker.release(lease["id"], kind)
-                return self._given_back(lease["id"])
+                # Consent to this restart is for this time only.
+                self.offers.consents = True
+                self._order(lease, "restarted")
+                return self._given_back(lease["id"], or_else=self.holder.restarts)
+            except KeyboardInterrupt:
+                if not self.holder.restarts():
+                    raise
             finally:
-                # Consent to this restart was for this time only.
                 self.offers.consents = consented
+        return say("restarting_without")
 
-    def _given_back(self, lease_id: str) -> str:
+    def _restart_parked(self, lease: View) -> str:
+        """Nothing has to be freed, so nobody orders anything: what lies on the host is given up with the process."""
+        self._require_server()
+        with self._memory_untouched():
+            self.saver.save(lease["id"])
+        self.session.broker.release(lease["id"], "restarted")
+        self._restart()
+        return say("restarting_without")
+
+    def _order(self, lease: View, kind: str) -> None:
+        # What is possible may have changed since the listening thread told it.
+        self.holder.offer(lease)
+        if kind == "parked":
+            self.session.broker.park(lease["id"])
+        else:
+            self.session.broker.release(lease["id"], kind)
+
+    def _given_back(self, lease_id: str, or_else: Callable[[], bool] = lambda: False) -> str:
         due = time.monotonic() + GIVE_BACK_S
         while time.monotonic() < due:
             time.sleep(NAP_S)
+            if or_else():
+                return say("restarting_without")
             lease = self.session.broker.lease(lease_id)
             if lease["state"] in ("parked", "cleared"):
                 return of_view(lease)
@@ -310,21 +342,35 @@ class Runtime:
 
     def losses(self) -> str:
         """What a restart would keep and what not."""
-        return render.losses(self.saver.check())
+        with self._memory_untouched():
+            return render.losses(self.saver.check())
 
     def restart(self) -> str:
         """Restart this kernel with its lease. The Jupyter server starts it again when it sees it end."""
         self._lease()
-        view = self.session.view
-        kernel = getattr(self.shell, "kernel", None)
-        if kernel is None or not view or not view["server_id"]:
-            raise Refused(say("restart_by_hand"), "no_server")
-        self.session.broker.announce_restart(self.session.id)
-        self.shell.exit_now = True
+        self._require_server()
+        self._restart()
         return say("restarting")
 
     def restore(self) -> str:
-        return render.restored(self.saver.load())
+        """Onto the CPU: loading what was saved imports libraries again, which must not ask for a GPU."""
+        with self.first_use.silent():
+            return render.restored(self.saver.load())
+
+    def _require_server(self) -> None:
+        view = self.session.view
+        if getattr(self.shell, "kernel", None) is None or not view or not view["server_id"]:
+            raise Refused(say("restart_by_hand"), "no_server")
+
+    def _restart(self) -> None:
+        self.session.broker.announce_restart(self.session.id)
+        self.shell.exit_now = True
+
+    def _memory_untouched(self) -> ContextManager[None]:
+        """While memory is away, what lies on the GPU can neither be looked at nor saved."""
+        if self.main.away is None:
+            return contextlib.nullcontext()
+        return cpu_only(say("saving_away"))
 
     # --- inside ------------------------------------------------------------------------------------
 

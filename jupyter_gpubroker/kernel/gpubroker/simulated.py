@@ -124,6 +124,16 @@ def resume() -> int:
     return sum([context.resume() for context in list(_process.contexts.values())])
 
 
+@contextlib.contextmanager
+def withheld(error: Exception) -> Iterator[None]:
+    """Until the end of the block, whatever uses a device from this thread raises `error` and touches nothing."""
+    _withheld.error = error
+    try:
+        yield
+    finally:
+        _withheld.error = None
+
+
 class Buffer:
     """`mib` MiB of device memory, which a few real bytes stand for. `location`: device, paused, host or freed."""
 
@@ -222,6 +232,7 @@ class _Process:
 
     def devices(self) -> List[Tuple[str, int]]:
         """Initialise at the first call; slots as (UUID, MiB)."""
+        _withheld.check()
         with _lock:
             self.check()
             if self.pid is None:
@@ -300,6 +311,7 @@ class _Context:
         }  # type: Dict[str, Any]
 
     def reserve(self, mib: int) -> None:
+        _withheld.check()
         with self.gate.passed(), _lock, files.slot_locked(self._folder):
             free_mib = self._slot_mib - files.used_mib(self._folder)
             if mib > free_mib:
@@ -327,6 +339,7 @@ class _Context:
     @contextlib.contextmanager
     def launched(self) -> Iterator[None]:
         """Work on the device: busy from here to the end of the block."""
+        _withheld.check()
         with self.gate.passed():
             with _lock:
                 _process.check()
@@ -395,9 +408,20 @@ class _Context:
         os.replace(temporary, self._path)
 
 
+class _Withheld(threading.local):
+    """What a thread is told instead of getting to a device."""
+
+    error: Optional[Exception] = None
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
 def _copy(mib: int) -> None:
     """Take the time that moving this much between device and host takes."""
     time.sleep(mib / COPY_MIB_PER_S)
 
 
 _process = _Process()
+_withheld = _Withheld()

@@ -93,9 +93,15 @@ SPANISH = {
     "goal_return": "el regreso de su GPU",
     "wait_place": "Esperando {goal}: puesto {place} de {waiting}.",
     "wait_expected": "Se espera en unos {left}.",
-    "wait_unknown": "Aún no se sabe cuánto tardará.",
+    "wait_unknown": "Aún sin estimación.",
     "wait_waited": "Espera: {time}.",
     "wait_interrupt": "Interrumpa la celda para dejar la cola.",
+    "return_in_cell": "Una celda que empieza con `%%gpu cpu` corre sin ella; interrumpa esta para cambiarla.",
+    "return_at_debugger": (
+        "`%gpu cpu EXPRESIÓN` en el prompt funciona sin ella; interrumpa para volver al prompt."
+    ),
+    "return_at_input": "Interrumpa para volver al prompt.",
+    "return_at_breakpoint": "El depurador sigue cuando esté de vuelta.",
     "wait_broker_away": "Sigue en espera; el gestor no está en este momento. {sentence}",
     "wait_over": "Esperó {time} por {goal}.",
     "interrupted": "Interrumpido; `%gpu` muestra cómo está todo.",
@@ -119,7 +125,10 @@ SPANISH = {
         "se ve la GPU, `%gpu restart` conserva su préstamo e inicia el kernel de nuevo con ella."
     ),
     "first_use_asks": "{library} usa GPU: se pide una antes de importarla.",
-    "first_use_cpu": "{library} se importa sin GPU y corre en la CPU.",
+    "first_use_cpu": (
+        "{library} se importa sin GPU y corre en la CPU; `%gpu request` antes de que busque una la "
+        "consigue."
+    ),
     "first_use_hint": "{library} se importa sin GPU; `%gpu request` antes del primer uso consigue una.",
     # --- Holding one and giving it back ---------------------------------------------------------
     "no_lease": "Este kernel no tiene GPU; `%gpu request` pide una.",
@@ -166,7 +175,8 @@ SPANISH = {
     "keep_at_debugger": "`%gpu keep` la conserva, escrito en este prompt.",
     "keep_at_input": "Para conservarla, responda al prompt.",
     "keep_at_breakpoint": "Para conservarla, avance o continúe en el depurador.",
-    "notice_over": "La GPU sigue siendo suya.\n{sentence}",
+    "notice_over": "La GPU sigue siendo suya.",
+    "notice_kept": "La GPU sigue siendo suya; se conserva por {time}.",
     "gone_back": "Su GPU ociosa pasó a quien esperaba; `%gpu request` pide una otra vez.",
     "gone_parked": (
         "Su GPU ociosa pasó a quien esperaba; su memoria espera en el host, y vuelve antes de que "
@@ -177,7 +187,7 @@ SPANISH = {
     "lease_over": "Su préstamo de GPU terminó; `%gpu why` dice por qué, `%gpu request` pide una otra vez.",
     "still_away": (
         "Interrumpido: su GPU sigue aparcada, así que el código no se ejecutó. Ejecútelo otra vez "
-        "para esperarla."
+        "para esperarla, o con `%%gpu cpu` como primera línea para ejecutarlo sin ella."
     ),
     "still_leaving": "Su GPU se está devolviendo; se espera a que termine.",
     "still_returning": (
@@ -240,9 +250,21 @@ SPANISH = {
         "permite."
     ),
     "restarting": "Reiniciando el kernel; su préstamo se conserva.",
+    "restarting_without": (
+        "El kernel se reinicia sin GPU. Lo que se pudo guardar vuelve con `%gpu restore`."
+    ),
+    "restarting_cell": (
+        "Esta celda terminó: como usted aceptó, el kernel se reinicia para dar su GPU ociosa a "
+        "quien espera. Lo que se pudo guardar vuelve con `%gpu restore`."
+    ),
+    "gpu_away": (
+        "Esto usaría la GPU, y `%gpu cpu` mantiene este código fuera de ella. Sin él, el código "
+        "espera a que la GPU vuelva."
+    ),
+    "saving_away": "está en la GPU, que está aparcada",
     "restart_by_hand": "Ningún servidor Jupyter vigila este kernel; reinícielo a mano.",
     "restore_ready": "Sus variables se guardaron antes del reinicio; `%gpu restore` las recupera.",
-    "restored": "Recuperado: {names}.",
+    "restored": "Recuperado: {names}. Todo está en la CPU; `%gpu request` pide una GPU.",
     "not_restored": "No guardado: {name} ({why}).",
     "nothing_to_restore": "No se guardó nada para este kernel.",
     "restore_failed": "Lo guardado no se puede leer aquí ({error}); está en {folder}.",
@@ -281,6 +303,7 @@ SPANISH = {
 %gpu keep [30m]           conservar una GPU ociosa
 %gpu release              devolverla: [--park | --checkpoint | --restart]
 %gpu park | unpark        mover la memoria de GPU al host y de vuelta
+%%gpu cpu                 primera línea de una celda: ejecutarla sin la GPU aparcada
 %gpu why | queue          por qué es así, y quién espera
 %gpu policy               las reglas; --restart yes acepta reinicios
 %gpu restart | restore    reiniciar con el préstamo; recuperar variables guardadas

@@ -30,7 +30,7 @@ class Cancelled(Plain, asyncio.CancelledError):
 class Wait:
     """`put(id)` makes the request and answers its view; `goal` says in the sentences what is waited for.
 
-    `give_up(lease)` is called when the request was granted at the very moment its user left.
+    `give_up(lease)` is called when the request was granted at the very moment its user left; `hint` says what else can be done.
     """
 
     def __init__(
@@ -39,11 +39,13 @@ class Wait:
         put: Callable[[str], View],
         goal: str,
         give_up: Callable[[View], None] = lambda _: None,
+        hint: str = "",
     ) -> None:
         self._broker = broker
         self._put = put
         self._goal = goal
         self._give_up = give_up
+        self._hint = hint or say("wait_interrupt")
         self._id = new_id()
         self._etag: Optional[str] = None
         self._view: Optional[View] = None
@@ -87,8 +89,7 @@ class Wait:
             view = self._broker.cancel(self._id)
             if view.get("state") == "granted" and view.get("lease"):
                 self._give_up(view["lease"])
-        if self._has_waited:
-            self._board.show(say("left_line"))
+        self._show_over()
 
     def _begin(self) -> View:
         self._view = self._put(self._id)
@@ -124,18 +125,21 @@ class Wait:
             else say("wait_unknown")
         )
         waited = say("wait_waited", time=duration_text(self._waited_s() * 1000))
-        text = " ".join([substance, expected, waited, say("wait_interrupt")])
+        text = f"{substance} {expected} {waited} {self._hint}"
         self._board.show(text, substance)
 
     def _ended(self, view: View) -> View:
-        if self._has_waited:
-            self._board.show(
-                say("wait_over", goal=self._goal, time=duration_text(self._waited_s() * 1000))
-            )
+        self._show_over()
         if view["state"] == "granted":
             return view
         why = view["reason"] or {"code": view["state"], "values": {}}
         raise Refused(of_view(view), why["code"], why["values"])
+
+    def _show_over(self) -> None:
+        """How it ended is said by who waited."""
+        if self._has_waited:
+            waited = duration_text(self._waited_s() * 1000)
+            self._board.show(say("wait_over", goal=self._goal, time=waited))
 
     def _waited_s(self) -> int:
         return int(time.monotonic() - self._started)

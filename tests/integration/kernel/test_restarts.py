@@ -22,7 +22,7 @@ USE = "from gpubroker import simulated; block = simulated.allocate(64); block.wr
 
 @pytest.fixture(scope="module")
 def server(broker: RunningBroker, home: Path) -> Iterator[JupyterServer]:
-    quick = ("--KernelRestarter.time_to_dead=0.2", "--GPUBrokerProvisioner.first_use=none")
+    quick = ("--KernelRestarter.time_to_dead=0.2", "--GPUBrokerProvisioner.first_use=auto")
     with running_server(broker, home, *quick) as made:
         yield made
 
@@ -39,6 +39,7 @@ def kernel(server: JupyterServer) -> Iterator[Kernel]:
 def test_a_process_that_looked_too_early_restarts_with_its_lease(kernel: Kernel) -> None:
     before = kernel.session()
     with kernel.front_end() as page:
+        page.run(f"import os; os.environ['{NAME}'] = ''")  # whose user wants none is not asked
         page.run("from gpubroker import simulated; simulated.device_count()")
         assert "%gpu restart" in page.run("%gpu request")
         lease = until("the lease", kernel.active_lease)
@@ -71,11 +72,15 @@ def test_a_restart_gives_the_gpu_back_and_keeps_what_can_be_saved(
             page.receive()
         assert "block, numbers, same" in printed(page)
         page.answer("y")
+        reply = page.wait_for("execute_reply", request)
+        assert reply["content"]["status"] == "ok"
         kernel.session(other_than=before.id)
+        assert "restarting without a GPU" in printed(page)
     assert kernel.active_lease() is None
     with kernel.front_end() as page:
         assert "%gpu restore" in page.run("print('first cell')")
         assert "Restored: block, numbers, same" in page.run("%gpu restore")
+        assert kernel.active_lease() is None  # though loading it imported a library that uses GPUs
         found = page.run("print(numbers is same, math.sqrt(4), block.location, 'lock' in dir())")
         assert found.strip() == "True 2.0 host False"
 

@@ -25,14 +25,14 @@ def hold_and_use(kernel: Kernel) -> LeaseView:
     return kernel.until_lease("active")
 
 
-def lends_to_a_rival(kernel: Kernel) -> Callable[[str], str]:
+def lends_to_a_rival(kernel: Kernel, answer: str = "c") -> Callable[[str], str]:
     """For a prompt: by the time it is answered somebody else had the GPU, and has given it back."""
 
     def lend(_prompt: str) -> str:
         with Rival(kernel.broker) as rival:
             rival.until_served()
             kernel.until_lease("parked")
-        return "c"
+        return answer
 
     return lend
 
@@ -80,6 +80,29 @@ def test_our_own_commands_run_while_the_memory_is_away(kernel: Kernel) -> None:
     kernel.until_lease("parked")
     assert "is back" in kernel.run("%gpu unpark").text
     assert "b'weights'" in kernel.run(USE).text
+
+
+def test_a_cell_may_run_without_the_gpu_and_is_kept_off_it(kernel: Kernel) -> None:
+    hold_and_use(kernel)
+    kernel.run("%gpu park")
+    kernel.until_lease("parked")
+    ran = kernel.run("%%gpu cpu\nx = 6 * 7\nx")
+    assert (ran.text, ran.status) == ("42", "ok")
+    kept_off = kernel.run("%%gpu cpu\nprint(block.read())")
+    assert "GPUAway" in kept_off.error
+    assert kernel.lease is not None
+    assert kernel.lease.state == "parked"
+    assert "b'weights'" in kernel.run(USE).text  # and was not harmed
+
+
+def test_our_commands_work_at_a_prompt_while_the_gpu_is_away(kernel: Kernel) -> None:
+    hold_and_use(kernel)
+    prompt = [lends_to_a_rival(kernel, "%gpu cpu 6 * 7"), "%gpu", "%gpu cpu block.read()", "c", "c"]
+    ran = kernel.run(f"import pdb; pdb.set_trace()\n{USE}", prompt)
+    assert "42" in ran.text
+    assert "parked" in ran.text
+    assert "GPUAway" in ran.text
+    assert "b'weights'" in ran.text
 
 
 def test_an_interrupted_return_keeps_the_cell_from_running(

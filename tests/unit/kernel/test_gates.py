@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import bdb
 import pdb  # noqa: T100 - whose prompt is looked at
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from IPython.core.error import InputRejected
 
-from gpubroker.errors import Refused
-from gpubroker.gates import Gates, is_ours
+from gpubroker import cells, simulated
+from gpubroker.cpu_only import cpu_only
+from gpubroker.errors import GPUAway, Interrupted, Refused
+from gpubroker.gates import Gates
 from gpubroker.main_thread import MainThread
 from tests.unit.kernel.double import stand_in
 
@@ -70,17 +74,28 @@ class Bench:
         self.arrival = stand_in(ArrivalDouble())
         self.cells: list[bool] = []
         notices: Any = SimpleNamespace(take_lines=list)
-        self.gates = Gates(self.shell, self.main, self.arrival, notices, self.cells.append)
+        self.restarts = False
+        self.gates = Gates(
+            self.shell,
+            self.main,
+            self.arrival,
+            notices,
+            self.cells.append,
+            lambda: self.restarts,
+        )
         self.gates.install()
 
-    def run(self, source: str, *, silent: bool = False) -> None:
-        """As IPython runs a cell; raises what keeps it from running."""
+    def run(
+        self, source: str, *, silent: bool = False, during: Callable[[], object] = lambda: None
+    ) -> None:
+        """As IPython runs a cell, whose code is `during`; raises what keeps it from running."""
         if not silent:
             for callback in self.callbacks["pre_run_cell"]:
                 callback(SimpleNamespace(raw_cell=source))
         try:
             for transformer in self.shell.ast_transformers:
                 transformer.visit(ast.parse("pass" if source.startswith("%") else source))
+            during()
         finally:
             if not silent:
                 for callback in self.callbacks["post_run_cell"]:
@@ -107,7 +122,7 @@ def bench() -> Bench:
     ],
 )
 def test_our_own_commands_are_told_from_code(source: str, ours: bool) -> None:
-    assert is_ours(source) is ours
+    assert cells.is_ours(source) is ours
 
 
 def test_a_cell_waits_for_the_memory_and_then_runs(bench: Bench) -> None:
@@ -175,7 +190,7 @@ def test_our_own_commands_at_a_debuggers_prompt_do_not_wait(
         def preloop(self) -> None:
             """Nothing is stopped."""
 
-        def default(self, _line: str) -> bool:
+        def onecmd(self, _line: str) -> bool:
             return True
 
     monkeypatch.setattr("builtins.input", ask)
@@ -191,6 +206,56 @@ def test_an_interrupt_at_the_prompt_brings_the_memory_back_for_its_handlers(benc
     with pytest.raises(KeyboardInterrupt):
         bench.kernel._input_request("?")
     assert bench.arrival.brought == 1
+
+
+def test_a_restart_to_give_the_gpu_back_ends_the_cell_with_a_sentence(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.kernel.interrupts = bench.restarts = True
+    with pytest.raises(Interrupted, match="as you agreed"):
+        bench.kernel._input_request("?")
+
+    class Debugger(pdb.Pdb):
+        def preloop(self) -> None:
+            """Nothing is stopped."""
+
+    monkeypatch.setattr("builtins.input", bench.kernel._input_request)
+    with pytest.raises(bdb.BdbQuit) as quit_:
+        Debugger().cmdloop()
+    assert stand_in(quit_.value)._render_traceback_()[0].startswith("This cell was ended")
+    assert bench.arrival.brought == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("%%gpu cpu\nx = 1", True),
+        ("\n%%gpu  cpu \nx = 1", True),
+        ("%%gpu cpus\nx = 1", False),
+        ("x = 1\n%%gpu cpu", False),
+        ("# %%gpu cpu", False),
+    ],
+)
+def test_a_cell_says_in_its_first_line_that_it_needs_no_gpu(source: str, told: bool) -> None:
+    assert cells.is_cpu_only(source) is told
+    lines = source.splitlines(keepends=True)
+    read = cells.without_first_line(lines)
+    assert len(read) == len(lines)
+    assert (read != lines) is told
+    assert "".join(read).lstrip() == ("x = 1" if told else source)
+
+
+def test_a_cell_without_the_gpu_runs_at_once_and_is_kept_off_it(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+    with pytest.raises(GPUAway, match="%gpu cpu"):
+        bench.run("%%gpu cpu\nx = 1", during=simulated.device_count)
+    assert bench.arrival.brought == 0
+    assert bench.kernel._input_request("?") == "answer 1"
+    bench.run("x = 1")
+    assert bench.arrival.brought == 1
+    bench.run(
+        "%%gpu cpu\nx = 1", during=simulated.device_count
+    )  # the GPU is here: a cell like any other
 
 
 def test_the_prompt_is_a_rest(bench: Bench) -> None:
@@ -235,6 +300,32 @@ def test_an_unknown_ipykernel_is_left_alone_and_named() -> None:
     assert bench.shell.ast_transformers == []
     assert "_input_request" not in vars(bench.kernel)
     bench.shell.kernel = SimpleNamespace()
-    gates = Gates(bench.shell, bench.main, bench.arrival, SimpleNamespace(), bool)  # type: ignore[arg-type]
+    notices: Any = SimpleNamespace()
+    gates = Gates(bench.shell, bench.main, bench.arrival, notices, print, lambda: False)
     gates.install()
     assert gates.missing == ["_input_request", "do_debug_request"]
+
+
+@pytest.mark.torch
+def test_what_pytorch_would_do_on_the_gpu_is_seen_before_it_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is no GPU in a test; PyTorch's `meta` device stands for it, whose operations take the same way."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("gpubroker.cpu_only._GPU", "meta")
+    away, here = torch.ones(2, 2, device="meta"), torch.ones(2, 2, requires_grad=True)
+    with cpu_only("It is away."):
+        (here @ here).sum().backward()
+        assert here.grad.sum().item() == 16.0
+        uses: tuple[Callable[[], object], ...] = (
+            lambda: away + 1,
+            lambda: repr(away + 1),
+            lambda: torch.cat([away, away]),
+            lambda: here.to("meta"),
+            lambda: torch.zeros(2, device="meta"),
+            lambda: away.add_(1),
+        )
+        for use in uses:
+            with pytest.raises(GPUAway, match="It is away"):
+                use()
+    assert (away + 1).shape == (2, 2)

@@ -311,8 +311,8 @@ def test_a_notice_is_shown_counted_down_and_told_before_the_next_cell(
     assert "Your GPU goes back in" in shown.texts[0]
     assert len(process.notices.take_lines()) == 1
     assert process.notices.take_lines() == []
-    assert process.look(lease(sentence="Kept.")) == 30
-    assert "stays yours.\nKept." in shown.texts[-1]
+    assert process.look(lease(kept_for_ms=60_000)) == 30
+    assert shown.texts[-1] == "Your GPU stays yours; it is kept for 1 min."
 
 
 @pytest.mark.parametrize(
