@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "release": (".hold:release", "Give a lease back."),
         "why": (".look:why", "Why a lease, a request or a job is as it is."),
         "doctor": (".doctor:doctor", "Check what can go wrong, and say what to do."),
-        "probe": (".local:probe", "Read the devices, past the broker."),
+        "probe": (".probe:probe", "Read the devices, past the broker."),
         "simulate": (".simulate:simulate", "Replay a recorded workload and compare the rules."),
         "broker": (".local:broker", "Run the broker in the foreground."),
         "off": (".local:off", "Keep the broker out of everything you start."),

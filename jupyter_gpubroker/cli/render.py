@@ -119,39 +119,6 @@ def echo_queue(waiting: Sequence[QueueEntry]) -> None:
     echo_table(("PLACE", "QUEUE", "ID", "WHO", "WANTS", "WAITED", "EXPECTED"), rows)
 
 
-def echo_probe(found: Mapping[str, Any]) -> None:
-    """What the probe told: devices, then who is on them."""
-    inventory = found["inventory"]
-    for problem in inventory.problems:
-        click.echo(f"problem: {problem}")
-    readings = {reading.uuid: reading for reading in found["slots"]}
-    rows = []
-    for gpu in inventory.gpus:
-        for slot in gpu.slots:
-            reading = readings.get(slot.uuid)
-            used = (
-                UNKNOWN
-                if reading is None or reading.memory_used_mib is None
-                else say_memory(reading.memory_used_mib)
-            )
-            processes = () if reading is None or reading.processes is None else reading.processes
-            pids = ", ".join(str(process.pid) for process in processes) or UNKNOWN
-            rows.append(
-                (
-                    str(gpu.index),
-                    gpu.model,
-                    slot.profile or "whole",
-                    gpu.state,
-                    used,
-                    pids,
-                    slot.uuid,
-                )
-            )
-        if not gpu.slots:
-            rows.append((str(gpu.index), gpu.model, UNKNOWN, gpu.state, UNKNOWN, UNKNOWN, gpu.uuid))
-    echo_table(("GPU", "MODEL", "SLICE", "STATE", "USED", "PIDS", "ID"), rows)
-
-
 def shortened(text: str, width: int = 40) -> str:
     """User text on one line and of bounded length; control characters become visible."""
     safe = "".join(

@@ -10,14 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from .reader import Availability, Capability, GpuFound, GpuState, Inventory, Signal, SlotFound
+from .reader import (
+    Availability,
+    Capability,
+    GpuFound,
+    GpuReading,
+    GpuState,
+    Inventory,
+    Signal,
+    SlotFound,
+)
 
 DUMP_MAX_BYTES = 1024 * 1024
 GPUS_MAX = 64
 
+# A reader's word, or `sick`: the driver asks for a reset, a restart or the like.
+State = Literal[GpuState, "sick"]
 Signals = dict[Signal, Availability]
 
 
@@ -38,7 +50,7 @@ class GpuDump(msgspec.Struct, frozen=True):
 
     uuid: str
     model: str
-    state: GpuState
+    state: State
     index: int
     pci_bus_id: str
     memory_mib: int | None
@@ -46,6 +58,7 @@ class GpuDump(msgspec.Struct, frozen=True):
     mig_pending: bool = False
     mig: tuple[MigDump, ...] = ()
     signals: Signals = {}
+    recovery_action: str | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -56,17 +69,20 @@ class ProbeDump(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def dump_of(inventory: Inventory, capabilities: Iterable[Capability]) -> ProbeDump:
+def dump_of(
+    inventory: Inventory, capabilities: Iterable[Capability], health: Iterable[GpuReading]
+) -> ProbeDump:
     signals: dict[str, Signals] = {}
     problems: dict[str, tuple[str, ...]] = {}
     for found in capabilities:
         device = found.slot_uuid or found.gpu_uuid
         signals.setdefault(device, {}).update(found.signals)
         problems[device] = (*problems.get(device, ()), *found.problems)
+    actions = {reading.uuid: reading.recovery_action for reading in health}
     return ProbeDump(
         inventory.source,
         inventory.driver_version,
-        tuple(_gpu(gpu, signals, problems) for gpu in inventory.gpus),
+        tuple(_gpu(gpu, signals, problems, actions.get(gpu.uuid)) for gpu in inventory.gpus),
         inventory.problems,
     )
 
@@ -93,7 +109,10 @@ def signals_of(dump: ProbeDump) -> dict[str, Signals]:
 
 
 def _gpu(
-    gpu: GpuFound, signals: Mapping[str, Signals], problems: Mapping[str, tuple[str, ...]]
+    gpu: GpuFound,
+    signals: Mapping[str, Signals],
+    problems: Mapping[str, tuple[str, ...]],
+    action: str | None,
 ) -> GpuDump:
     instances = tuple(
         MigDump(
@@ -113,7 +132,7 @@ def _gpu(
     return GpuDump(
         gpu.uuid,
         gpu.model,
-        gpu.state,
+        "sick" if gpu.state == "ok" and action not in (None, "none") else gpu.state,
         gpu.index,
         gpu.pci_bus_id,
         gpu.memory_mib,
@@ -121,6 +140,7 @@ def _gpu(
         gpu.mig_pending,
         instances,
         signals.get(gpu.uuid, {}),
+        action,
         # The inventory's problems come with the GPU's capabilities, too.
         tuple(dict.fromkeys((*gpu.problems, *problems.get(gpu.uuid, ())))),
     )
@@ -129,10 +149,20 @@ def _gpu(
 def _gpu_found(gpu: GpuDump) -> GpuFound:
     whole = (SlotFound(gpu.uuid, "gpu", gpu.memory_mib),)
     instances = tuple(
-        SlotFound(mig.uuid, "mig", mig.memory_mib, mig.profile, mig.gi_id, mig.ci_id, mig.placement)
+        SlotFound(
+            mig.uuid,
+            "mig",
+            mig.memory_mib,
+            mig.profile,
+            mig.gi_id,
+            mig.ci_id,
+            mig.placement,
+            mig.position,
+        )
         for mig in gpu.mig
     )
     slots = instances if gpu.mig_enabled else whole
+    state: GpuState = "ok" if gpu.state == "sick" else gpu.state
     return GpuFound(
         gpu.uuid,
         gpu.index,
@@ -141,7 +171,7 @@ def _gpu_found(gpu: GpuDump) -> GpuFound:
         gpu.memory_mib,
         gpu.mig_enabled,
         gpu.mig_pending,
-        gpu.state,
-        slots if gpu.state == "ok" else (),
+        state,
+        slots if state == "ok" else (),
         gpu.problems,
     )

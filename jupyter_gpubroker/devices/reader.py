@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-GpuState = Literal["ok", "lost", "sick", "no_permission", "unavailable"]
+GpuState = Literal["ok", "lost", "no_permission", "unavailable"]
 SlotKind = Literal["gpu", "mig"]
 ProcessKind = Literal["compute", "graphics"]
 Source = Literal["nvml", "simulated"]
@@ -126,7 +126,7 @@ class SlotReading:
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """An error that the driver reported; what its code means is in `health`. `gi_id`: of that MIG instance alone."""
+    """An error that the driver reported, by its code in NVIDIA's catalogue. `gi_id`: of that MIG instance alone."""
 
     code: int
     gi_id: int | None = None
@@ -139,7 +139,7 @@ class GpuReading:
     power_mw:        of the whole board; `power_idle_mw` is the least seen while no process had a context on it.
     xids:            since the reading before; what happened while no probe ran is only in `recovery_action`.
     ecc_uncorrected: errors since the driver was loaded.
-    recovery_action: what the driver asks for: `none`, `gpu_reset`, `node_reboot`, ... (`health.RECOVERY_ACTIONS`).
+    recovery_action: what the driver asks for: `none`, `gpu_reset`, `node_reboot`, ... (`nvml.condition`).
     """
 
     uuid: str

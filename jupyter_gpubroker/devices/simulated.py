@@ -46,6 +46,7 @@ class SimulatedReader:
         self._folder = StateFolder(folder)
         devices = devices_of(spec, folder)
         self._inventory, self._signals = devices.inventory, devices.signals
+        self._actions = devices.recovery_actions
         self._slots = {slot.uuid: (gpu, slot) for gpu in self._inventory.gpus for slot in gpu.slots}
         self._folder.create()
         for slot_uuid in self._slots:
@@ -161,28 +162,23 @@ class SimulatedReader:
     def _found(self, gpu: GpuFound) -> GpuFound:
         state = self._state(gpu)
         if state != "ok":
-            return replace(gpu, state=state, slots=(), problems=(*gpu.problems, *self._why(gpu)))
+            return replace(gpu, state=state, slots=())
         gone = self._faults.gone
         return replace(gpu, slots=tuple(slot for slot in gpu.slots if slot.uuid not in gone))
 
     def _state(self, gpu: GpuFound) -> GpuState:
-        if gpu.uuid in self._faults.states:
-            return self._faults.states[gpu.uuid]
-        return gpu.state if self._action(gpu) == "none" else "sick"
-
-    def _why(self, gpu: GpuFound) -> tuple[str, ...]:
-        action = self._action(gpu)
-        return () if action == "none" else (f"the driver asks for {action}",)
+        return self._faults.states.get(gpu.uuid, gpu.state)
 
     def _action(self, gpu: GpuFound) -> str:
-        return self._faults.recovery_actions.get(gpu.uuid, "none")
+        asked = self._actions.get(gpu.uuid, "none")
+        return self._faults.recovery_actions.get(gpu.uuid, asked)
 
     def _health(self, gpu: GpuFound) -> GpuReading:
         self._faults.wait_if_hanging(gpu.uuid)
         state = self._state(gpu)
         missing = self._missing(gpu.uuid, GPU_SIGNALS)
         missing.pop("accounting", None)
-        if state in ("lost", "no_permission", "unavailable"):
+        if state != "ok":
             return GpuReading(gpu.uuid, state, missing=missing)
         percent = max((self._last_use.get(slot.uuid) or 0 for slot in gpu.slots), default=0)
         power_mw = IDLE_POWER_MW + POWER_MW_PER_PERCENT * percent
@@ -209,7 +205,7 @@ class SimulatedReader:
         wrong = self._faults.signals.get(device, {})
         missing.update((signal, why) for signal, why in wrong.items() if signal in signals)
         gpu = next((gpu for gpu in self._inventory.gpus if gpu.uuid == device), None)
-        if gpu is not None and self._state(gpu) in ("lost", "no_permission", "unavailable"):
+        if gpu is not None and self._state(gpu) != "ok":
             why: Missing = "no_permission" if self._state(gpu) == "no_permission" else "failed"
             missing = dict.fromkeys(signals, why)
         return missing

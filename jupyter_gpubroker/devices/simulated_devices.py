@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -25,17 +25,19 @@ Signals = Mapping[Signal, Availability]
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """`signals` by the UUID of the GPU or MIG instance."""
+    """`signals` by the UUID of the GPU or MIG instance; `recovery_actions` of GPUs whose driver asked for one."""
 
     inventory: Inventory
     signals: Mapping[str, Signals]
+    recovery_actions: Mapping[str, str] = field(default_factory=dict)
 
 
 def devices_of(spec: str, folder: Path) -> Devices:
     """Raises `SpecError` for a spec that describes no GPUs, or a file that is no dump of the probe."""
     if spec.startswith(FROM_FILE):
         found = _dump(spec)
-        return Devices(inventory_of(found), signals_of(found))
+        actions = {gpu.uuid: gpu.recovery_action for gpu in found.gpus if gpu.recovery_action}
+        return Devices(inventory_of(found), signals_of(found), actions)
     specs = parse_spec(spec)
     gpus = tuple(_gpu(each, index, folder) for index, each in enumerate(specs))
     signals: dict[str, Signals] = {}

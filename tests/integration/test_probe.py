@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from jupyter_gpubroker.devices.child import ChildError, ChildUnavailable, JsonLi
 from jupyter_gpubroker.devices.choice import Choice
 from jupyter_gpubroker.devices.probe_client import ProbeClient, probe_argv
 from jupyter_gpubroker.devices.reader import Xid
+from jupyter_gpubroker.devices.simulated_faults import FAULTS
 from tests.support.nvml.world import VARIABLE, NvmlWorld, build, four_gpus, has_compiler
 
 pytestmark = pytest.mark.asyncio
@@ -140,6 +142,25 @@ async def test_a_library_that_hangs_costs_one_probe_and_is_read_again(nvml_world
         await asyncio.sleep(0.02)
     (reading,) = await probe.observe(["GPU-0"])
     assert reading.memory_used_mib == 501
+    await probe.close()
+
+
+async def test_a_simulated_device_that_hangs_costs_one_probe_and_is_read_again(folder):
+    probe = ProbeClient(probe_argv(Choice("2xL4", folder)), observe_s=0.3)
+    inventory = await probe.inventory()
+    sick, well = (gpu.uuid for gpu in inventory.gpus)
+    first = probe.pid
+    assert first is not None
+    (folder / FAULTS).write_text(json.dumps({"hanging": [sick]}))
+    with pytest.raises(ChildUnavailable) as failure:
+        await probe.observe()
+    assert failure.value.problem == "overran"
+    await ended(first)
+    while probe.pid in (None, first):
+        with contextlib.suppress(ChildUnavailable):
+            await probe.inventory()
+        await asyncio.sleep(0.02)
+    assert [reading.memory_used_mib for reading in await probe.observe([well])] == [0]
     await probe.close()
 
 

@@ -12,10 +12,14 @@ from functools import wraps
 
 import pynvml
 
-from ..health import ACTION_NAMES, XID_DOUBLE_BIT
 from ..reader import GpuReading, Xid
 from .calls import FAILURES, NOT_OFFERED, Calls, Handle, error_name
 
+# Values of field 230, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION (nvml.h).
+RECOVERY_ACTIONS = (
+    "none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "bus_reset", "system_reboot",
+)  # fmt: skip
+XID_DOUBLE_BIT = 48
 _NO_INSTANCE = 0xFFFFFFFF
 _EVENTS_MAX = 64
 _WANTED = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEccError
@@ -38,7 +42,7 @@ def gpu_reading(
     action = recovery_action(calls, handle)
     return GpuReading(
         uuid,
-        "lost" if calls.is_lost else "ok" if action in (None, "none") else "sick",
+        "lost" if calls.is_lost else "ok",
         power_mw,
         idle_mw,
         temperature_c,
@@ -50,9 +54,11 @@ def gpu_reading(
 
 
 def recovery_action(calls: Calls, handle: Handle) -> str | None:
-    """Its name in `health`; an unknown one by its number."""
+    """Its name; one that has none yet by its number."""
     code, _ = calls.ask_for("recovery_action", _recovery_action, handle)
-    return None if code is None else ACTION_NAMES.get(code, f"action_{code}")
+    if code is None:
+        return None
+    return RECOVERY_ACTIONS[code] if 0 <= code < len(RECOVERY_ACTIONS) else f"action_{code}"
 
 
 @wraps(pynvml.nvmlDeviceGetFieldValues)

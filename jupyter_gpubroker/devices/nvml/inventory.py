@@ -12,7 +12,6 @@ import pynvml
 
 from ..reader import GpuFound, GpuState, SlotFound
 from .calls import NOT_OFFERED, Calls, Handle, mib
-from .condition import recovery_action
 
 _STATES: dict[str, GpuState] = {"NoPermission": "no_permission", "GpuIsLost": "lost"}
 MIG_MODE_PENDING = "the MIG mode changes at the next reset"
@@ -20,13 +19,14 @@ MIG_MODE_PENDING = "the MIG mode changes at the next reset"
 
 def gpu_found(index: int) -> GpuFound:
     calls = Calls()
+    state: GpuState
     handle = calls.ask(pynvml.nvmlDeviceGetHandleByIndex, index)
     uuid = None if handle is None else calls.ask(pynvml.nvmlDeviceGetUUID, handle)
     if handle is None or uuid is None:
-        state = _STATES.get(calls.problems[-1].partition(": ")[2], "unavailable")
-        return GpuFound(
-            f"index:{index}", index, "", "", None, state=state, problems=tuple(calls.problems)
-        )
+        error = calls.problems[-1].partition(": ")[2]
+        state = _STATES.get(error, "unavailable")
+        problems = tuple(calls.problems)
+        return GpuFound(f"index:{index}", index, "", "", None, state=state, problems=problems)
     pci = calls.ask(pynvml.nvmlDeviceGetPciInfo, handle)
     model = calls.ask(pynvml.nvmlDeviceGetName, handle)
     # Inside a container that has one instance the GPU's own memory is not to be asked (nvidia-container-toolkit#842).
@@ -37,9 +37,12 @@ def gpu_found(index: int) -> GpuFound:
     )
     memory_mib = None if memory is None else mib(memory.total)
     slots = _instances(calls, handle) if current else (SlotFound(uuid, "gpu", memory_mib),)
-    if current != pending:
+    state = "ok"
+    if calls.is_lost:
+        state = "lost"
+    elif current != pending:
         calls.problems.append(MIG_MODE_PENDING)
-    state = _state(calls, handle, is_pending=current != pending)
+        state = "unavailable"
     return GpuFound(
         uuid=uuid,
         index=index,
@@ -52,16 +55,6 @@ def gpu_found(index: int) -> GpuFound:
         slots=slots if state == "ok" else (),
         problems=tuple(calls.problems),
     )
-
-
-def _state(calls: Calls, handle: Handle, *, is_pending: bool) -> GpuState:
-    action = recovery_action(Calls(), handle)
-    if calls.is_lost:
-        return "lost"
-    if action not in (None, "none"):
-        calls.problems.append(f"the driver asks for {action}")
-        return "sick"
-    return "unavailable" if is_pending else "ok"
 
 
 def _instances(calls: Calls, gpu: Handle) -> tuple[SlotFound, ...]:

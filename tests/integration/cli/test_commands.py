@@ -168,8 +168,10 @@ def test_a_command_starts_the_users_broker_where_there_is_none(broker: RunningBr
 def test_the_probe_reads_the_devices_without_a_broker(broker: RunningBroker) -> None:
     broker.stop()
     found = answer(broker, "probe", "--json")
-    assert [gpu["model"] for gpu in found["inventory"]["gpus"]] == ["NVIDIA H200"] * 2
-    assert {reading["memory_used_mib"] for reading in found["slots"]} == {0}
+    assert [gpu["model"] for gpu in found["gpus"]] == ["NVIDIA H200"] * 2
+    assert {gpu["state"] for gpu in found["gpus"]} == {"ok"}
+    assert {gpu["signals"]["engines"] for gpu in found["gpus"]} == {"ok"}
+    assert gpubroker(broker, "probe").stdout.count("NVIDIA H200") == 2
     refused = gpubroker(broker, "probe", GPUBROKER_SIMULATE="2xNoSuchGpu")
     assert refused.returncode == 2
     assert "2xH200" in refused.stderr

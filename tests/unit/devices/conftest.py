@@ -147,13 +147,17 @@ def worker_error() -> type[WorkerError]:
 
 
 class Clock:
-    """Time that passes when the test says so, for the reader of NVIDIA's library alone."""
+    """Time that passes when the test says so, for the readers alone."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._passed_ns = 0
         begun_ns, wall_ns = time.monotonic_ns(), time.time_ns()
         monkeypatch.setattr(nvml_reader, "monotonic_ns", lambda: begun_ns + self._passed_ns)
         monkeypatch.setattr(nvml_reader, "time_ns", lambda: wall_ns + self._passed_ns)
+
+    def now_ms(self) -> int:
+        """For the simulated devices, which have a clock of their own."""
+        return 1_000_000 + self._passed_ns // 1_000_000
 
     def pass_ms(self, milliseconds: int) -> None:
         self._passed_ns += milliseconds * 1_000_000

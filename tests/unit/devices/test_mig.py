@@ -118,7 +118,7 @@ def test_a_uuid_on_another_place_is_another_instance() -> None:
     assert generations(known.mark(moved)) == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize("state", ["lost", "sick"])
+@pytest.mark.parametrize("state", ["lost", "unavailable"])
 def test_a_gpu_that_tells_nothing_takes_no_generation(state: str) -> None:
     known = Generations()
     known.mark(INVENTORY)

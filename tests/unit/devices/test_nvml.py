@@ -94,18 +94,6 @@ def test_a_gpu_whose_mig_mode_is_about_to_change_offers_nothing(nvml, nvml_world
     assert gpu.problems == ("the MIG mode changes at the next reset",)
 
 
-def test_a_gpu_that_the_driver_wants_reset_is_sick_and_offers_nothing(nvml, nvml_world):
-    nvml_world.gpu("GPU-0", action=1)
-    gpu = nvml.inventory().gpus[0]
-    assert (gpu.state, gpu.slots) == ("sick", ())
-    assert gpu.problems == ("the driver asks for gpu_reset",)
-
-
-def test_a_driver_that_knows_no_recovery_action_has_well_gpus(nvml, nvml_world):
-    nvml_world.gpu("GPU-0", action=-1)
-    assert nvml.inventory().gpus[0].state == "ok"
-
-
 def test_the_problems_name_the_call_and_its_error(nvml):
     gpus = nvml.inventory().gpus
     assert gpus[1].problems == ("nvmlDeviceGetHandleByIndex: NoPermission",)

@@ -157,14 +157,28 @@ def test_a_gpu_without_events_is_not_sick_for_it(nvml, nvml_world):
     assert (reading.state, reading.missing) == ("ok", {"faults": "not_supported"})
 
 
-def test_what_the_driver_asks_for_makes_a_gpu_sick(reader, nvml_world):
-    nvml_world.gpu("GPU-0", action=4)
-    assert (of(reader).state, of(reader).recovery_action) == ("sick", "drain_and_reset")
+@pytest.mark.parametrize(
+    ("code", "action"),
+    [
+        (0, "none"),
+        (1, "gpu_reset"),
+        (4, "drain_and_reset"),
+        (7, "system_reboot"),
+        (12, "action_12"),
+    ],
+)
+def test_what_the_driver_asks_for_is_told(reader, nvml_world, code, action):
+    nvml_world.gpu("GPU-0", action=code)
+    assert of(reader).recovery_action == action
 
 
-def test_an_action_that_nobody_knows_yet_is_one(reader, nvml_world):
-    nvml_world.gpu("GPU-0", action=12)
-    assert (of(reader).state, of(reader).recovery_action) == ("sick", "action_12")
+def test_an_older_driver_asks_for_nothing_that_could_be_known(reader, nvml_world):
+    nvml_world.gpu("GPU-0", action=-1)
+    reading = of(reader)
+    assert (reading.recovery_action, reading.missing) == (
+        None,
+        {"recovery_action": "not_supported"},
+    )
 
 
 def test_a_gpu_that_fell_off_the_bus_is_lost_and_the_others_are_told(reader, nvml_world):

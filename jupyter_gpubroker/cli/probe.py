@@ -1,0 +1,118 @@
+"""`gpubroker probe`: what this machine's devices are and what can be known of them, past the broker.
+
+The document that `--json` prints can be simulated (`GPUBROKER_SIMULATE=@probe.json`), so that somebody's hardware can be
+replayed where it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import json_option
+from .outcome import Command, Ended, Exit
+
+if TYPE_CHECKING:
+    from ..devices.choice import Choice
+    from ..devices.dump import GpuDump, ProbeDump
+    from ..devices.reader import SlotReading
+
+_MISSING = {
+    "not_supported": "the device has none",
+    "no_permission": "this user may not read it",
+    "failed": "it could not be read",
+}
+
+
+@click.command(cls=Command)
+@json_option
+def probe(as_json: bool) -> None:
+    """Read the devices, past the broker: what they are, what can be known of them, and who is on them.
+
+    With --json, the devices and what can be known of them: no processes, nothing about people.
+    """
+    from ..client import Places
+    from ..devices.choice import choose
+    from ..devices.simulated_spec import SpecError
+    from . import render
+
+    places = Places.find()
+    places.prepare()  # simulated GPUs lie there, in a folder that must be closed to others
+    try:
+        choice = choose(os.environ.get("GPUBROKER_SIMULATE"), places.simulated)
+    except SpecError as error:
+        raise Ended(Exit.USAGE, "bad_simulation", f"GPUBROKER_SIMULATE: {error}") from error
+    found, readings = asyncio.run(_probe(choice))
+    if as_json:
+        render.echo_json(found)
+    else:
+        _echo(found, {reading.uuid: reading for reading in readings})
+
+
+async def _probe(choice: Choice) -> tuple[ProbeDump, Sequence[SlotReading]]:
+    """Everything, in a child that a sick driver may block."""
+    from ..devices.child import ChildUnavailable
+    from ..devices.dump import dump_of
+    from ..devices.probe_client import ProbeClient, probe_argv
+
+    client = ProbeClient(probe_argv(choice))
+    try:
+        inventory = await client.inventory()
+        found = dump_of(inventory, await client.capabilities(), await client.health())
+        return found, await client.observe()
+    except ChildUnavailable as error:
+        detail = (
+            f"the devices cannot be read ({error}). `nvidia-smi` shows whether the driver answers."
+        )
+        raise Ended(Exit.FAILED, "devices_unavailable", detail) from error
+    finally:
+        await client.close()
+
+
+def _echo(found: ProbeDump, readings: Mapping[str, SlotReading]) -> None:
+    from . import render
+
+    for problem in found.problems:
+        click.echo(f"problem: {problem}")
+    rows: list[tuple[str, ...]] = []
+    for gpu in found.gpus:
+        slots = [(mig.profile or render.UNKNOWN, mig.uuid) for mig in gpu.mig]
+        for kind, uuid in slots or [("whole", gpu.uuid)]:
+            rows.append(
+                (str(gpu.index), gpu.model, kind, gpu.state, *_use(readings.get(uuid)), uuid)
+            )
+    render.echo_table(("GPU", "MODEL", "SLICE", "STATE", "USED", "PIDS", "ID"), rows)
+    for sentence in _remarks(found.gpus):
+        click.echo(sentence)
+
+
+def _use(reading: SlotReading | None) -> tuple[str, str]:
+    from . import render
+    from .quantities import say_memory
+
+    if reading is None:
+        return render.UNKNOWN, render.UNKNOWN
+    memory_mib, processes = reading.memory_used_mib, reading.processes or ()
+    used = render.UNKNOWN if memory_mib is None else say_memory(memory_mib)
+    return used, ", ".join(str(process.pid) for process in processes) or render.UNKNOWN
+
+
+def _remarks(gpus: Sequence[GpuDump]) -> list[str]:
+    """What is wrong, and whether it can be seen that a slot is in use: that is what everything here rests on."""
+    remarks: list[str] = []
+    for gpu in gpus:
+        remarks.extend(f"{gpu.uuid}: {problem}." for problem in gpu.problems)
+        slots = [(mig.uuid, mig.signals) for mig in gpu.mig]
+        for uuid, signals in slots or [(gpu.uuid, gpu.signals)]:
+            why = {signals.get("utilisation", "failed"), signals.get("engines", "failed")}
+            if "ok" not in why and gpu.state == "ok":
+                reason = _MISSING[min(why - {"not_supported"}, default="not_supported")]
+                remarks.append(
+                    f"{uuid}: no counter tells whether it is in use ({reason}), so it is not taken back when idle. "
+                    "A DCGM exporter can tell: gpubroker admin sources add prometheus URL"
+                )
+    return remarks
