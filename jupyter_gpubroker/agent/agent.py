@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..core.events import (
     InventoryReported,
@@ -30,6 +31,7 @@ from .holdings import Holdings
 from .lookout import Lookout, without_owners
 from .offload import Hanging, Offload
 from .processes import ProcessTable
+from .stopping import stop
 
 AgentEvent = InventoryReported | SlotsObserved | NodeUnobserved
 
@@ -62,6 +64,7 @@ class Agent:
         self._interval_s = interval_s
         self._lookout = Lookout(table or ProcessTable(), exempt or Exempt())
         self._offload = Offload()
+        self._stopping = Offload()
         self._power_mw: dict[SlotId, int] = {}
         self._turn = asyncio.Lock()
         self._inventory: Inventory | None = None
@@ -86,6 +89,17 @@ class Agent:
     async def inspect(self, slot_ids: Iterable[SlotId]) -> None:
         """Observe these slots now, as after a release; emits before it returns."""
         await self._observe(frozenset(slot_ids))
+
+    async def stop(self, pid: int, start_ticks: int, *, force: bool) -> None:
+        """End a process that the auditor found; harmless when it is gone."""
+        try:
+            done = await self._stopping.call(
+                partial(stop, pid, start_ticks, force=force), deadline_s=PROC_DEADLINE_S
+            )
+        except (Hanging, OSError) as error:
+            _log.warning("process_not_stopped pid=%d error=%s", pid, error)
+        else:
+            _log.warning("process_stopped pid=%d force=%s outcome=%s", pid, force, done.value)
 
     async def _run(self) -> None:
         while True:

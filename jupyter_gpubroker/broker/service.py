@@ -20,9 +20,9 @@ from typing import Any, Protocol
 from tornado import web
 
 from ..core.check import violations
-from ..core.effects import Effect, InspectSlots
+from ..core.effects import Effect, InspectSlots, StopProcess, TellOfUse
 from ..core.events import Event, PolicyApplied
-from ..core.model import SlotId, State
+from ..core.model import SlotId, State, UnleasedUse
 from ..store import Store, StoreFailed, StoreRefused
 from .api import endpoints
 from .api.base import Handler
@@ -63,6 +63,8 @@ class Agent(Protocol):
     async def close(self) -> None: ...
 
     async def inspect(self, slot_ids: Iterable[SlotId]) -> None: ...
+
+    async def stop(self, pid: int, start_ticks: int, *, force: bool) -> None: ...
 
 
 MakeAgent = Callable[[Callable[[], State], Callable[[Event], None]], Agent]
@@ -105,7 +107,7 @@ class Service:
         self._liveness = Liveness(self._loop.send)
         self._attendance = Attendance(self._loop.send, attend_grace_s)
         self._housekeeping = Housekeeping(lambda: self._loop.state, place, idle_exit_s)
-        self._inspections: set[asyncio.Task[None]] = set()
+        self._errands: set[asyncio.Task[None]] = set()
         settings = Settings(os.getuid(), scope, secrets.token_hex(8), time.monotonic(), simulate)
         self._told_to_stop = asyncio.Event()
         self._broker = Broker(
@@ -178,8 +180,8 @@ class Service:
         await asyncio.wait((working,), timeout=STEP_S)
         self._liveness.close()
         self._attendance.close()
-        for inspection in self._inspections:
-            inspection.cancel()
+        for errand in self._errands:
+            errand.cancel()
         await _in_time("agent", self._agent.close())
         await _in_time("connections", server.close_all_connections())
         if failure is None:
@@ -200,17 +202,34 @@ class Service:
         self._loop.send(event, "agent")
 
     def _run_effects(self, effects: Sequence[Effect]) -> None:
-        """Epochs to admit the agent finds in the state; what is left is to look at slots now."""
-        slot_ids = {
-            slot_id
-            for effect in effects
-            if isinstance(effect, InspectSlots)
-            for slot_id in effect.slot_ids
-        }
+        """Epochs to admit the agent finds in the state; what is left is to look at slots now, and the auditor's business."""
+        slot_ids: set[SlotId] = set()
+        for effect in effects:
+            if isinstance(effect, InspectSlots):
+                slot_ids.update(effect.slot_ids)
+            elif isinstance(effect, TellOfUse):
+                _log_use(effect.use)
+            elif isinstance(effect, StopProcess):
+                stop = self._agent.stop(effect.pid, effect.start_ticks, force=effect.force)
+                self._in_background(stop)
         if slot_ids:
-            inspection = asyncio.create_task(self._agent.inspect(slot_ids))
-            self._inspections.add(inspection)
-            inspection.add_done_callback(self._inspections.discard)
+            self._in_background(self._agent.inspect(slot_ids))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+
+def _log_use(use: UnleasedUse) -> None:
+    log.warning(
+        "unleased_use slot=%s kind=%s pid=%d uid=%s holder=%s",
+        use.slot_id,
+        use.kind,
+        use.pid,
+        use.uid,
+        use.holder_id,
+    )
 
 
 def _status(failure: BaseException | None) -> int:

@@ -1,9 +1,9 @@
 """Who is on a slot, judged from one look at it.
 
-A slot is clear when nobody is on it but parked holders with the residue that is noted for them, and no more memory is in use
-than on the empty slot. A residue is the quiet context of the holder's own process: a child of it on the slot, or one that
-computes, is in the way as any other. Where processes cannot be told (another pid namespace), memory alone decides, and the
-reason says so. What cannot be known is None: neither clear nor taken.
+A slot is clear when nobody is on it but parked holders with the residue that is noted for them, no more memory is in use than
+on the empty slot, and nobody is left of a holder that is gone, since he could come on it yet. A residue is the quiet context of
+the holder's own process: a child of it on the slot, or one that computes, is in the way as any other. Where processes cannot be
+told (another pid namespace), memory alone decides, and the reason says so. What is unknown is None: neither clear nor taken.
 """
 
 from __future__ import annotations
@@ -98,11 +98,16 @@ def _judge(seen: SlotObservation, explained: Collection[int], allowed_mib: int) 
             return Look(
                 False, Reason.of("process_on_slot", pid=process.pid, whose=process.owned_by.value)
             )
+    if seen.left_behind:
+        left = min(process.pid for process in seen.left_behind)
+        return Look(False, Reason.of("left_behind", pid=left, count=len(seen.left_behind)))
     if explained and seen.busy:
         return Look(False, Reason.of("parked_computes"))
     used = seen.memory_used_mib
     if used is not None and used > allowed_mib:
         return Look(False, Reason.of("memory_in_use", memory_mib=used, floor_mib=allowed_mib))
+    if seen.left_behind is None:
+        return Look(None, Reason.of("not_observable"))
     if is_mapped(seen):
         return Look(True, Reason.of("seen_clear", judged_by="processes"))
     if used is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from . import giveback, idle, requests
+from . import audit, giveback, idle, requests
 from .clear import Look, belongs_to, look_at, lowest_floor, residues_on
 from .draft import Draft
 from .events import (
@@ -77,6 +77,7 @@ def slots_observed(draft: Draft, event: SlotsObserved) -> None:
     for slot_id, look in looks.items():
         clear[slot_id] = _slot_observed(draft, draft.state.slots[slot_id], look)
     _remember(draft, event.node_id, clear)
+    audit.observed(draft, event.node_id, looks)
     holders = dict.fromkeys(draft.state.slots[slot_id].lease_id for slot_id in looks)
     for lease in [draft.state.leases[lease_id] for lease_id in holders if lease_id is not None]:
         own = [looks[hold.slot_id] for hold in lease.holds if hold.slot_id in looks]
@@ -156,6 +157,8 @@ def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
             draft.move(slot, "foreign_use_seen", look.reason, reason=look.reason)
     elif slot.state is SlotState.LEASED:
         _tell_of_strangers(draft, slot, seen)
+    elif slot.state is SlotState.DRAINING and look.is_clear is False:
+        _say_why(draft, slot, look)
     return look.is_clear is True
 
 
@@ -163,14 +166,15 @@ def _held_back(draft: Draft, slot: Slot, look: Look) -> Slot:
     """A slot without holder that is held back: free again when it is clear, else with the reason of today."""
     if look.is_clear:
         return draft.move(slot, "seen_clear", look.reason, reason=None)
-    if look.is_clear is False and not _says(slot, look.reason):
-        draft.put(replace(slot, reason=look.reason), look.reason)
+    if look.is_clear is False:
+        _say_why(draft, slot, look)
     return slot
 
 
-def _says(slot: Slot, reason: Reason) -> bool:
-    """Whether the slot gives this reason already; numbers that wobble are no news."""
-    return slot.reason is not None and slot.reason.code == reason.code
+def _say_why(draft: Draft, slot: Slot, look: Look) -> None:
+    """What is in the way on a slot that nobody gets; numbers that wobble are no news."""
+    if slot.reason is None or slot.reason.code != look.reason.code:
+        draft.put(replace(slot, reason=look.reason), look.reason)
 
 
 def _tell_of_strangers(draft: Draft, slot: Slot, seen: SlotObservation) -> None:
@@ -211,7 +215,8 @@ def _remember(draft: Draft, node_id: NodeId, clear: Mapping[SlotId, bool]) -> No
             clear_ms[slot_id] = draft.now
         else:
             clear_ms.pop(slot_id, None)
-    draft.put(Telemetry(node_id, draft.now, None, clear_ms), Reason.of("observed"))
+    uses = () if old is None else old.uses
+    draft.put(Telemetry(node_id, draft.now, None, clear_ms, uses), Reason.of("observed"))
 
 
 def _is_on(state: State, lease: Lease, node_id: NodeId) -> bool:

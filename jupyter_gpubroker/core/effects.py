@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .model import LeaseId, SlotId
+from .model import LeaseId, SlotId, UnleasedUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +28,20 @@ class InspectSlots:
     slot_ids: tuple[SlotId, ...]
 
 
-Effect = AdmitHold | InspectSlots
+@dataclass(frozen=True, slots=True)
+class TellOfUse:
+    """The admin shall hear of it: somebody has begun to use a slot without a lease on it."""
+
+    use: UnleasedUse
+
+
+@dataclass(frozen=True, slots=True)
+class StopProcess:
+    """The agent shall end this process, by TERM or by force."""
+
+    pid: int
+    start_ticks: int
+    force: bool
+
+
+Effect = AdmitHold | InspectSlots | TellOfUse | StopProcess

@@ -210,7 +210,7 @@ def overdue(draft: Draft, lease: Lease) -> None:
     draft.move(lease, "clear_overdue", reason, cause=reason, deadline_ms=None)
     for slot in slots_of(draft.state, lease):
         if slot.state is SlotState.DRAINING:
-            draft.move(slot, "clear_overdue", reason, reason=reason)
+            draft.move(slot, "clear_overdue", reason, reason=slot.reason or reason)
 
 
 def drop_parked(draft: Draft, lease: Lease, cause: Reason, *, left_mib: MiB = MiB(0)) -> None:

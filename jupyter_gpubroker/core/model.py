@@ -392,10 +392,27 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class UnleasedUse:
+    """A process that is on a slot without a lease there, since when.
+
+    `kind`: `unleased`; `parked`, a parked holder that computes; `left`, one whose holder should be gone. `holder_id` is whose
+    it is, if anybody's that the broker knows.
+    """
+
+    slot_id: SlotId
+    pid: int
+    kind: str
+    since_ms: Millis
+    start_ticks: int | None = None
+    uid: int | None = None
+    holder_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Telemetry:
     """When a node's devices were last seen. Not persisted: after a restart nothing is known until the agent looked again.
 
-    `clear_ms` says when each slot that was clear at the last look was looked at.
+    `clear_ms` says when each slot that was clear at the last look was looked at, `uses` who is on one without a lease.
     """
 
     TABLE: ClassVar[str | None] = None
@@ -403,6 +420,7 @@ class Telemetry:
     observed_ms: Millis
     problem: Reason | None = None
     clear_ms: Mapping[SlotId, Millis] = field(default_factory=dict)
+    uses: tuple[UnleasedUse, ...] = ()
 
 
 Entity = Gpu | Slot | Session | Request | Lease | Job | Policy | Queue | Telemetry | Limits

@@ -74,6 +74,8 @@ class Limits:
     `job_attempts_max`: so often a job is offered to a runner that does not start it.
     `overtaking_ms`: so long may a request that does not fit yet be overtaken by later ones of its tier that do; from then on
     free slots are held back for it. 0: nobody ever overtakes.
+    `unleased_stop_ms`: a process that has used a slot without a lease for so long gets TERM, and KILL `unleased_kill_ms` later,
+    where rules are enforced. 0: it is told of, and never stopped.
     """
 
     TABLE: ClassVar[str] = "limits"
@@ -92,3 +94,5 @@ class Limits:
     waiting_max_per_owner: int = 1_000
     floor_mib_max: int = 1_024
     job_attempts_max: int = 5
+    unleased_stop_ms: int = 0
+    unleased_kill_ms: int = 10_000
