@@ -13,7 +13,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 
 from .. import __version__
-from ..core import explain, giveback, idle, queue
+from ..core import audit, explain, giveback, idle, queue
 from ..core.model import (
     Gpu,
     Job,
@@ -99,6 +99,7 @@ class Views:
             leases=tuple(map(self.lease, self._leases_of(session))),
             requests=tuple(map(self.request, self._requests_of(session))),
             last_lease=None if last_lease is None else self.lease(last_lease),
+            warnings=tuple(map(reason_view, audit.warnings(self._state, session))),
         )
 
     def session_key(self, session: Session) -> object:
@@ -109,6 +110,7 @@ class Views:
             list(map(self.lease_key, self._leases_of(session))),
             list(map(self.request_key, self._requests_of(session))),
             self._state.mode,
+            audit.warnings(self._state, session),
         )
 
     def _leases_of(self, session: Session) -> list[Lease]:

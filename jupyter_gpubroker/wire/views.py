@@ -178,7 +178,8 @@ class RequestsView(Struct, frozen=True):
 class SessionView(Struct, frozen=True):
     """A session with everything it must act on: its leases (with orders and notices) and waiting requests.
 
-    `last_lease` is what it, or the process it took the place of, held last: there while it holds nothing.
+    `last_lease` is what it, or the process it took the place of, held last: there while it holds nothing. `warnings` are about
+    what its processes do that they may not, as long as they do.
     """
 
     id: str
@@ -193,6 +194,7 @@ class SessionView(Struct, frozen=True):
     leases: tuple[LeaseView, ...]
     requests: tuple[RequestView, ...]
     last_lease: LeaseView | None = None
+    warnings: tuple[ReasonView, ...] = ()
 
 
 class SessionsView(Struct, frozen=True):

@@ -99,6 +99,7 @@ class Holder:
     def look(self) -> int:
         """Act on the newest view; the seconds until the next look at the latest."""
         lease = self._session.lease
+        self._notices.warn(self._session.warnings)
         if lease is None or lease["id"] != self._applied:
             self._forget_ended()
         if lease is None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, Iterable, List, Optional, Tuple
 
 from .board import Board
 from .broker import Broker, View
@@ -29,6 +29,7 @@ class Notices:
         self._board = Board(is_quiet=True)
         self._due = 0.0
         self._lines: List[str] = []
+        self._warned: List[str] = []
 
     def look(self, lease: Optional[View]) -> None:
         """Show, tick, or close the notice of the newest view."""
@@ -47,6 +48,14 @@ class Notices:
             self.say_before_next_cell(f"{of_view(notice['reason'])} {say('keep_in_cell')}")
         if self._board.show(text) and is_new:
             self._broker.notice_shown(lease["id"], notice["number"])
+
+    def warn(self, warnings: Iterable[View]) -> None:
+        """Tell before the next cell, once, what this kernel's processes do that they may not."""
+        sentences = [of_view(warning) for warning in warnings]
+        for sentence in sentences:
+            if sentence not in self._warned:
+                self.say_before_next_cell(sentence)
+        self._warned = sentences
 
     def gone(self, kind: str) -> None:
         """The GPU went to somebody who waited, by `kind`."""

@@ -53,6 +53,7 @@ def status(session: View, lease: Optional[View], queue: View) -> str:
         for request in session["requests"]
         if request["state"] == "waiting"
     ]
+    lines += map(of_view, session.get("warnings", ()))
     lines.append(say("slots_free", free=queue["free_slots"], slots=queue["slots"]))
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Mapping, MutableMapping, Optional, Tuple
+from typing import Any, Callable, Mapping, MutableMapping, Optional, Sequence, Tuple
 
 from .broker import Broker, View
 from .errors import Refused, Unavailable
@@ -43,6 +43,11 @@ class Session:
             [lease for lease in self.view["leases"] if lease["state"] in LIVE] if self.view else []
         )
         return min(leases, key=lambda lease: LIVE.index(lease["state"]), default=None)
+
+    @property
+    def warnings(self) -> Sequence[View]:
+        """What this process' own do that they may not, as the broker last saw it."""
+        return self.view.get("warnings", ()) if self.view else ()
 
     def saw(self, view: View) -> None:
         with self._changed:
