@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.model import NodeId, State
@@ -20,9 +21,14 @@ def local_agent(
     state: Callable[[], State],
     emit: Callable[[AgentEvent], None],
     interval_s: float,
+    sources: Path | None = None,
 ) -> Agent:
-    """`simulate` is a GPUBROKER_SIMULATE value, `folder` where simulated GPUs live. Raises `SpecError` for a bad value."""
-    probe = ProbeClient(probe_argv(choose(simulate, folder)))
+    """`simulate` is a GPUBROKER_SIMULATE value, `folder` where simulated GPUs live, `sources` the file of exporters.
+
+    Raises `SpecError` for a bad value.
+    """
+    choice = replace(choose(simulate, folder), sources=sources)
+    probe = ProbeClient(probe_argv(choice))
     this_boot = boot_id()
     return Agent(
         node_id,

@@ -176,7 +176,15 @@ class BrokerApp(Application):
         node_id = NodeId(platform.node())
         folder = self.places.simulated
         try:
-            agent = local_agent(node_id, self.simulate, folder, state, emit, self.observe_every_s)
+            agent = local_agent(
+                node_id,
+                self.simulate,
+                folder,
+                state,
+                emit,
+                self.observe_every_s,
+                self.places.sources,
+            )
         except ValueError as error:  # the simulated GPUs asked for cannot exist
             raise Unfit(str(error)) from error
         if self._is_simulation_asked:

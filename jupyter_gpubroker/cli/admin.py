@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import click
 
+from .admin_sources import sources
 from .options import connect, json_option
 from .outcome import Command
 
@@ -13,6 +14,9 @@ from .outcome import Command
 @click.group()
 def admin() -> None:
     """Administer the broker. In user scope this is yours to do."""
+
+
+admin.add_command(sources)
 
 
 @admin.group()

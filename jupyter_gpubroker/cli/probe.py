@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -44,6 +45,7 @@ def probe(as_json: bool) -> None:
     places.prepare()  # simulated GPUs lie there, in a folder that must be closed to others
     try:
         choice = choose(os.environ.get("GPUBROKER_SIMULATE"), places.simulated)
+        choice = replace(choice, sources=places.sources)
     except SpecError as error:
         raise Ended(Exit.USAGE, "bad_simulation", f"GPUBROKER_SIMULATE: {error}") from error
     found, readings = asyncio.run(_probe(choice))

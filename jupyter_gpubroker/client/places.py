@@ -65,6 +65,11 @@ class Places:
         return self.state / "broker.log"
 
     @property
+    def sources(self) -> Path:
+        """Exporters that tell what the driver does not (`gpubroker admin sources`)."""
+        return self.state / "sources.json"
+
+    @property
     def runner_log(self) -> Path:
         return self.state / "runner.log"
 

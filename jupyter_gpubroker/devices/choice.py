@@ -18,10 +18,11 @@ _PCI_CLASS_DISPLAY = "0x03"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`spec` None: NVIDIA's library; else the simulated GPUs to make in `folder`."""
+    """`spec` None: NVIDIA's library; else the simulated GPUs to make in `folder`. `sources`: a file of further sources."""
 
     spec: str | None
     folder: Path | None = None
+    sources: Path | None = None
 
 
 def choose(setting: str | None, folder: Path, root: Path = Path("/")) -> Choice:
@@ -40,6 +41,15 @@ def choose(setting: str | None, folder: Path, root: Path = Path("/")) -> Choice:
 
 
 def open_reader(choice: Choice) -> Reader:
+    reader = _open_devices(choice)
+    if choice.sources is None:
+        return reader
+    from .exporter_feed import ExportedReader
+
+    return ExportedReader(reader, choice.sources)
+
+
+def _open_devices(choice: Choice) -> Reader:
     if choice.spec is None:
         from .nvml import NvmlReader
 

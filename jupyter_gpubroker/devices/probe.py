@@ -23,10 +23,13 @@ def main() -> None:
     parser.add_argument(
         "--folder", metavar="PATH", type=Path, help="where the simulated GPUs' state lies"
     )
+    parser.add_argument(
+        "--sources", metavar="FILE", type=Path, help="further sources of what the devices do"
+    )
     arguments = parser.parse_args()
     if (arguments.simulate is None) != (arguments.folder is None):
         parser.error("--simulate and --folder go together")
-    reader = open_reader(Choice(arguments.simulate, arguments.folder))
+    reader = open_reader(Choice(arguments.simulate, arguments.folder, arguments.sources))
     try:
         serve(
             {

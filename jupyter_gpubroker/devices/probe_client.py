@@ -18,9 +18,11 @@ OBSERVE_S = 5.0
 
 def probe_argv(choice: Choice) -> list[str]:
     argv = [sys.executable, "-m", "jupyter_gpubroker.devices.probe"]
-    if choice.spec is None:
-        return argv
-    return [*argv, "--simulate", choice.spec, "--folder", str(choice.folder)]
+    if choice.spec is not None:
+        argv += ["--simulate", choice.spec, "--folder", str(choice.folder)]
+    if choice.sources is not None:
+        argv += ["--sources", str(choice.sources)]
+    return argv
 
 
 class ProbeClient:
