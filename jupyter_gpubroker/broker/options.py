@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from traitlets.config import Application, Config
+
+from ..suggestion import nearest
 
 
 class Unfit(Exception):
@@ -48,5 +49,5 @@ def _first(name: str | tuple[str, ...]) -> str:
 
 
 def _nearest(word: str, known: Iterable[str], prefix: str) -> str:
-    close = difflib.get_close_matches(word, list(known), 1)
-    return f"Did you mean {prefix}{close[0]}?" if close else "See --help-all."
+    meant = nearest(word, known)
+    return "See --help-all." if meant is None else f"Did you mean {prefix}{meant}?"

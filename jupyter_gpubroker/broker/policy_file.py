@@ -7,7 +7,6 @@ the file does not name.
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,8 @@ from typing import Any, TypeVar
 from ..core.events import PolicyApplied
 from ..core.model import State
 from ..core.rules import GENTLE, Limits, Policy, Queue, Tier
+from ..quantities import QuantityError, duration_ms
+from ..suggestion import nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,9 +26,6 @@ else:
 
 FILE_BYTES_MAX = 64 * 1024
 ROWS_MAX = 1_000
-_DURATION_MS_MAX = 366 * 24 * 3_600_000
-_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _POLICY_KEYS = {
@@ -53,14 +51,10 @@ class PolicyRefused(Exception):
 
 def parse_duration(text: object, where: str) -> int:
     """Milliseconds of "30m", "1h30m", "90s" or "500ms". Raises PolicyRefused, also for a number without unit."""
-    if not isinstance(text, str) or not re.fullmatch(rf"(?:{_PART.pattern})+", text):
-        raise PolicyRefused(
-            f'{where} = {text!r} is not a duration. Write it with its unit, such as "30m", "90s" or "1h30m".'
-        )
-    duration_ms = sum(int(count) * _UNIT_MS[unit] for count, unit in _PART.findall(text))
-    if duration_ms > _DURATION_MS_MAX:
-        raise PolicyRefused(f'{where} = {text!r} is too long; at most "366d".')
-    return duration_ms
+    try:
+        return duration_ms(text if isinstance(text, str) else str(text))
+    except QuantityError as error:
+        raise PolicyRefused(f'{where} = {error} In this file with quotes: "30m".') from error
 
 
 def parse_policy(text: str, state: State) -> PolicyApplied:
@@ -170,8 +164,8 @@ def _count(value: object, where: str) -> int:
 
 def _nearest(word: str, choices: Iterable[str]) -> str:
     choices = list(choices)
-    close = difflib.get_close_matches(word, choices, 1)
-    return f"Did you mean {close[0]!r}?" if close else f"There are {_choices(choices)}."
+    meant = nearest(word, choices)
+    return f"There are {_choices(choices)}." if meant is None else f"Did you mean {meant!r}?"
 
 
 def _choices(choices: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import click
 
+from .admin_simulation import simulation
 from .admin_sources import sources
 from .options import connect, json_option
 from .outcome import Command
@@ -17,6 +18,7 @@ def admin() -> None:
 
 
 admin.add_command(sources)
+admin.add_command(simulation)
 
 
 @admin.group()

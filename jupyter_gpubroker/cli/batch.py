@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ def submit(
     from ..runner.submit import Submission
     from ..runner.submit import submit as submit_job
     from . import render
+    from .child import check_command
 
     if is_off():
         raise Ended(
@@ -71,6 +73,13 @@ def submit(
     else:
         click.echo(job.id)
         click.echo(f"gpubroker: {job.sentence}", err=True)
+    try:
+        check_command(command, os.environ)
+    except Ended as fault:  # what the job runs may come to be before it starts
+        click.echo(
+            f"gpubroker: {fault.detail} The job fails unless this has changed when it starts.",
+            err=True,
+        )
 
 
 @click.command(cls=Command)

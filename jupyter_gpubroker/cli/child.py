@@ -7,6 +7,8 @@ and the child must not get it a second time from us.
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
 import signal
 import subprocess
 import time
@@ -38,6 +40,16 @@ def run_child(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def check_command(command: tuple[str, ...], environment: Mapping[str, str]) -> None:
+    """Raise Ended, as its start would, for a command that is not there or is no program, before anybody waits for a GPU."""
+    path = environment.get("PATH", os.defpath)
+    if shutil.which(command[0], path=path) is None:
+        is_there = shutil.which(command[0], os.F_OK, path) is not None
+        raise (
+            _not_executable(command, "it may not be executed") if is_there else _not_found(command)
+        )
+
+
 def _spawn(
     command: tuple[str, ...], environment: Mapping[str, str], mask: set[int | signal.Signals]
 ) -> subprocess.Popen[bytes]:
@@ -52,11 +64,19 @@ def _spawn(
         # We have one thread, so code between fork and exec is safe.
         return subprocess.Popen(command, env=environment, preexec_fn=prepare)  # noqa: PLW1509
     except FileNotFoundError as error:
-        detail = f"there is no command '{command[0]}'. Check its name, or give its full path."
-        raise Ended(COMMAND_NOT_FOUND, "command_not_found", detail) from error
+        raise _not_found(command) from error
     except (OSError, ValueError) as error:
-        detail = f"'{command[0]}' cannot be run ({error}). Is it an executable program?"
-        raise Ended(COMMAND_NOT_EXECUTABLE, "command_not_executable", detail) from error
+        raise _not_executable(command, str(error)) from error
+
+
+def _not_found(command: tuple[str, ...]) -> Ended:
+    detail = f"there is no command '{command[0]}'. Check its name, or give its full path."
+    return Ended(COMMAND_NOT_FOUND, "command_not_found", detail)
+
+
+def _not_executable(command: tuple[str, ...], why: str) -> Ended:
+    detail = f"'{command[0]}' cannot be run ({why}). Is it an executable program?"
+    return Ended(COMMAND_NOT_EXECUTABLE, "command_not_executable", detail)
 
 
 def _wait(

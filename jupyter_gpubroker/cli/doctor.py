@@ -1,11 +1,12 @@
 """`gpubroker doctor`: a list of checks, each with what was found and, where something is wrong, what to do.
 
-To extend it, add a function to `CHECKS`. One never changes anything but what every command does: start a broker where
-none is. What one raises is a finding, too.
+To extend it, add a function to `CHECKS`. None changes anything: a broker that is started to see whether it can be is ended
+again. What one raises is a finding, too.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from .options import connect, json_option
+from .options import connect, json_option, looked_at, no_broker_left_behind
 from .outcome import Command, Exit
 
 if TYPE_CHECKING:
@@ -76,22 +77,32 @@ def broker_answers(places: Places) -> Seen:
 
 
 def devices_are_read(_places: Places) -> Seen:
-    """Can the broker see GPUs?"""
-    from ..client import routes
+    """Can the broker see GPUs, and those that were asked for?"""
+    from ..client import routes, simulation
 
     with connect() as broker:
-        health = next(
-            view for view in broker.watch(routes.HEALTH) if view.ready or view.problem is not None
-        )
-        gpus = broker.call(routes.GPUS).gpus
+        health, gpus = looked_at(broker), broker.call(routes.GPUS).gpus
     if health.problem is not None:
         return Seen(False, health.problem.sentence)
     sick = [gpu for gpu in gpus if gpu.state != "ok"]
     if sick:
         return Seen(False, f"GPU {sick[0].index} ({sick[0].model}) is {sick[0].state}.")
+    told = simulation.difference(health, os.environ)
+    if told is not None:
+        return Seen(False, told)
     kind = "simulated " if health.simulated else ""
     slots = sum(len(gpu.slots) for gpu in gpus)
     return Seen(bool(gpus), f"{len(gpus)} {kind}GPUs with {slots} slots are there.")
+
+
+def simulation_is_known(places: Places) -> Seen:
+    """What will a broker simulate that is started by somebody who does not say?"""
+    setting = places.remembered_simulation()
+    what = f"Without an NVIDIA device, {setting.removeprefix('auto:')}" if setting else "No GPU"
+    return Seen(
+        True,
+        f"{what} is simulated where nobody says otherwise (GPUBROKER_SIMULATE, `gpubroker admin simulation`).",
+    )
 
 
 def give_backs_work(places: Places) -> Seen:
@@ -142,6 +153,7 @@ CHECKS: Mapping[str, Look] = {
     "places": places_are_fit,
     "broker": broker_answers,
     "devices": devices_are_read,
+    "simulation": simulation_is_known,
     "give_backs": give_backs_work,
     "server": server_uses_us,
     "kernels": kernels_can_start,
@@ -157,7 +169,8 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     from . import render
 
     places = Places.find()
-    found = [Check(name, *_look(look, places)) for name, look in CHECKS.items()]
+    with no_broker_left_behind():
+        found = [Check(name, *_look(look, places)) for name, look in CHECKS.items()]
     if as_json:
         render.echo_json({"checks": [asdict(check) for check in found]})
     else:

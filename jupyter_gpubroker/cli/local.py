@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .options import json_option
-from .outcome import Command
+from .outcome import Command, Ended, Exit
 
 
 @click.command(
@@ -13,12 +13,41 @@ from .outcome import Command
     context_settings={"ignore_unknown_options": True},
     add_help_option=False,
 )
+@click.option("--stop", is_flag=True, help="End the broker that runs, unless it is in use.")
+@click.option("--force", is_flag=True, help="With --stop: also where it is in use.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def broker(arguments: tuple[str, ...]) -> None:
-    """Run the broker in the foreground. Options are the broker's own; see --help-all."""
+def broker(stop: bool, force: bool, arguments: tuple[str, ...]) -> None:
+    """Run the broker in the foreground, or end the one that runs. Options are the broker's own; see --help-all.
+
+    `gpubroker broker --stop` ends your broker unless somebody holds, waits for or queued something; with --force also then.
+    """
     from ..broker.app import main
 
-    main(list(arguments))
+    if stop:
+        _stop(force)
+    elif force:
+        raise click.UsageError("--force goes with --stop.")
+    else:
+        main(list(arguments))
+
+
+def _stop(force: bool) -> None:
+    from ..client import BrokerError, Places
+    from ..client.start import answers, stop_broker
+
+    url = Places.find().url
+    if not answers(url):
+        click.echo("No broker runs.")
+        return
+    try:
+        stopped = stop_broker(url, force=force)
+    except BrokerError as error:
+        advice = (
+            "Leases and jobs would live on without it, but nothing is granted or taken back until another is started. "
+            "`gpubroker broker --stop --force` ends it all the same."
+        )
+        raise Ended(Exit.REFUSED, error.code, f"{error} {advice}") from error
+    click.echo(stopped.sentence)
 
 
 @click.command(cls=Command)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import connect, json_option, one_id
-from .outcome import Command, Ended, Exit
+from .options import json_option, looked_at, looking
+from .outcome import Command
 
 if TYPE_CHECKING:
-    from ..client import BrokerClient
-    from ..wire.views import HealthView, WhyView
+    from ..wire.views import GpusView, HealthView, QueueView, SessionView
 
 
 @click.command(cls=Command)
@@ -21,8 +20,8 @@ def status(as_json: bool) -> None:
     from ..client import routes
     from . import render
 
-    with connect() as broker:
-        health, gpus = broker.call(routes.HEALTH), broker.call(routes.GPUS)
+    with looking() as broker:
+        health, gpus = looked_at(broker), broker.call(routes.GPUS)
         leases, requests = broker.call(routes.LEASES), broker.call(routes.REQUESTS)
         jobs, sessions = broker.call(routes.JOBS), broker.call(routes.SESSIONS)
     open_jobs = [job for job in jobs.jobs if job.state != "ended"]
@@ -37,8 +36,10 @@ def status(as_json: bool) -> None:
             }
         )
         return
-    _say_broker(health)
-    render.echo_gpus(gpus.gpus)
+    _say_broker(health, gpus)
+    if gpus.gpus:
+        render.echo_gpus(gpus.gpus)
+    _say_ends(sessions.sessions)
     if leases.leases:
         click.echo()
         render.echo_leases(
@@ -59,7 +60,8 @@ def gpus(as_json: bool) -> None:
     from ..client import routes
     from . import render
 
-    with connect() as broker:
+    with looking() as broker:
+        looked_at(broker)
         view = broker.call(routes.GPUS)
     if as_json:
         render.echo_json(view)
@@ -77,7 +79,8 @@ def queue(as_json: bool) -> None:
     from ..client import routes
     from . import render
 
-    with connect() as broker:
+    with looking() as broker:
+        looked_at(broker)
         view = broker.call(routes.QUEUE)
     if as_json:
         render.echo_json(view)
@@ -85,7 +88,7 @@ def queue(as_json: bool) -> None:
     if view.waiting:
         render.echo_queue(view.waiting)
     else:
-        click.echo(f"Nobody waits. {view.free_slots} of {view.slots} slots are free.")
+        click.echo(f"Nobody waits. {_free(view)}")
 
 
 @click.command(cls=Command)
@@ -96,7 +99,7 @@ def jobs(with_ended: bool, as_json: bool) -> None:
     from ..client import routes
     from . import render
 
-    with connect() as broker:
+    with looking() as broker:
         view = broker.call(routes.JOBS)
     shown = [job for job in view.jobs if with_ended or job.state != "ended"]
     if as_json:
@@ -116,50 +119,64 @@ def jobs(with_ended: bool, as_json: bool) -> None:
 @json_option
 def why(thing_id: str, as_json: bool) -> None:
     """Tell why a lease, a request or a job is as it is, with the numbers."""
+    from ..client import routes
     from . import render
 
-    with connect() as broker:
-        view = _why(broker, thing_id)
+    with looking() as broker:
+        view = broker.call(routes.WHY, query={"of": thing_id})
     if as_json:
         render.echo_json(view)
         return
     click.echo(view.sentence)
-    for name, value in view.numbers.items():
-        click.echo(f"  {name}: {render.UNKNOWN if value is None else value}")
+    render.echo_numbers(view.numbers)
     last = ""
     for step in view.story:
         told = step.reason.sentence
         if told != last:  # one event often changes several things for one reason
-            click.echo(f"  {step.at}  {told}")
+            click.echo(f"  {render.local_time(step.at)}  {told}")
         last = told
 
 
-def _why(broker: BrokerClient, thing_id: str) -> WhyView:
-    """Ask of whatever has that id. One that is whole may also be of something that is over."""
-    from ..client import BrokerError, routes
+@click.command(cls=Command)
+@json_option
+def policies(as_json: bool) -> None:
+    """Show the rules: when an idle GPU may go, and which line has which rules."""
+    from ..client import routes
+    from . import render
 
-    leases = {lease.id: routes.WHY_LEASE for lease in broker.call(routes.LEASES).leases}
-    requests = {request.id: routes.WHY_REQUEST for request in broker.call(routes.REQUESTS).requests}
-    jobs = {job.id: routes.WHY_JOB for job in broker.call(routes.JOBS).jobs}
-    known = requests | leases | jobs
-    if len(thing_id) == 32 and thing_id not in known:
-        for route in (routes.WHY_JOB, routes.WHY_LEASE, routes.WHY_REQUEST):
-            try:
-                return broker.call(route, thing_id)
-            except BrokerError as error:
-                if error.status not in {404, 422}:
-                    raise
-        raise Ended(
-            Exit.REFUSED,
-            "unknown_id",
-            f"You have nothing with the id {thing_id}, and had nothing lately.",
-        )
-    found = one_id(thing_id, known, "lease, request or job")
-    return broker.call(known[found], found)
+    with looking() as broker:
+        rules = broker.call(routes.POLICIES)
+    if as_json:
+        render.echo_json(rules)
+    else:
+        render.echo_rules(rules)
 
 
-def _say_broker(health: HealthView) -> None:
-    kind = "simulated GPUs" if health.simulated else "NVIDIA GPUs"
-    click.echo(f"gpubroker {health.version}: {health.scope} scope, mode {health.mode}, {kind}.")
+def _free(view: QueueView) -> str:
+    if not view.slots:
+        return "There is no GPU here."
+    what = "GPU or slice" if view.slots == 1 else "GPUs or slices"
+    return f"Free: {view.free_slots} of {view.slots} {what}."
+
+
+def _say_broker(health: HealthView, gpus: GpusView) -> None:
+    from . import render
+
+    click.echo(
+        f"gpubroker {health.version}: {health.scope} scope, mode {health.mode}, {render.devices(health, gpus)}."
+    )
     if health.problem is not None:
         click.echo(health.problem.sentence)
+
+
+def _say_ends(sessions: tuple[SessionView, ...]) -> None:
+    """What processes that live held last, and hold no more though nobody asked for that."""
+    from ..quantities import say_duration
+    from . import render
+
+    for session in sessions:
+        lease = session.last_lease
+        if lease is None or lease.reason is None or lease.reason.code == "released":
+            continue
+        ago = "" if lease.ended_ago_ms is None else f", {say_duration(lease.ended_ago_ms)} ago"
+        click.echo(f"{render.shortened(session.name)}{ago}: {lease.sentence}")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from . import quantities
+from .. import quantities
 from .outcome import Ended, Exit
 
 if TYPE_CHECKING:
     from ..client import BrokerClient
     from ..wire.bodies import SpecBody
+    from ..wire.views import HealthView
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+LOOK_S = 5.0
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -75,10 +81,52 @@ def slot_spec(count: int, profile: str | None, memory: int | None, model: str | 
 
 
 def connect() -> BrokerClient:
-    """The broker; the user's own is started where none is there and none is configured."""
-    from ..client import BrokerClient, ensure_broker
+    """The broker; the user's own is started where none is there and none is configured.
 
-    return BrokerClient(ensure_broker())
+    Where it goes on with other GPUs than GPUBROKER_SIMULATE asks for, that is said on standard error.
+    """
+    from ..client import BrokerClient, ensure_broker, routes, simulation
+
+    broker = BrokerClient(ensure_broker())
+    if simulation.wished(os.environ) is not None:
+        told = simulation.difference(broker.call(routes.HEALTH), os.environ)
+        if told is not None:
+            click.echo(f"gpubroker: {told}", err=True)
+    return broker
+
+
+@contextmanager
+def looking() -> Iterator[BrokerClient]:
+    """The broker, for a command that only looks."""
+    with no_broker_left_behind(), connect() as broker:
+        yield broker
+
+
+def looked_at(broker: BrokerClient) -> HealthView:
+    """How the broker is once it has looked at its devices, which takes a moment after its start."""
+    from ..client import routes
+
+    until_s = time.monotonic() + LOOK_S
+    for health in broker.watch(routes.HEALTH, wait_s=1):
+        if health.ready or health.problem is not None or time.monotonic() > until_s:
+            return health
+    raise AssertionError("a watch never ends")
+
+
+@contextmanager
+def no_broker_left_behind() -> Iterator[None]:
+    """Ends what was started meanwhile, unless it turned out to be needed: whoever only looks decides nothing for others."""
+    from ..client import BrokerDown, BrokerError, Places
+    from ..client.start import answers, stop_broker
+
+    url = Places.find().url
+    was_there = answers(url)
+    try:
+        yield
+    finally:
+        if not was_there:
+            with suppress(BrokerDown, BrokerError):
+                stop_broker(url)
 
 
 def one_id(prefix: str, ids: Iterable[str], what: str) -> str:

@@ -93,8 +93,8 @@ def _echo(found: ProbeDump, readings: Mapping[str, SlotReading]) -> None:
 
 
 def _use(reading: SlotReading | None) -> tuple[str, str]:
+    from ..quantities import say_memory
     from . import render
-    from .quantities import say_memory
 
     if reading is None:
         return render.UNKNOWN, render.UNKNOWN

@@ -4,16 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import click
 import msgspec
 
-from ..wire.views import GpuView, JobView, LeaseView, QueueEntry, RequestView, SlotView
-from .quantities import say_duration, say_memory
+from ..quantities import say_duration, say_memory
+from ..wire.views import (
+    GpusView,
+    GpuView,
+    HealthView,
+    JobView,
+    LeaseView,
+    QueueEntry,
+    RequestView,
+    RulesView,
+    SlotView,
+    Values,
+)
 
 SHORT_ID = 8
 UNKNOWN = "-"
+SLOT_STATES = {"draining": "being checked", "quarantined": "set aside"}
+# The numbers behind an answer of `why`; what its sentence has said already is not among them.
+NUMBERS = {
+    "place": "place in line",
+    "waiting": "waiting for the like",
+    "waited_ms": "waited",
+    "expected_in_ms": "expected in",
+    "held_for_ms": "held for",
+    "verdict_for_ms": "like this for",
+    "limit_ms": "may be taken after",
+    "kept_for_ms": "kept for another",
+    "keeps_left": "keeps left",
+    "attempt": "attempt",
+    "ran_for_ms": "ran for",
+    "exit_status": "exit status",
+}
 
 
 def echo_json(value: Any) -> None:
@@ -119,6 +147,49 @@ def echo_queue(waiting: Sequence[QueueEntry]) -> None:
     echo_table(("PLACE", "QUEUE", "ID", "WHO", "WANTS", "WAITED", "EXPECTED"), rows)
 
 
+def echo_numbers(numbers: Values) -> None:
+    """Those that are known."""
+    for name, label in NUMBERS.items():
+        value = numbers.get(name)
+        if value is not None:
+            shown = say_duration(int(value)) if name.endswith("_ms") else str(value)
+            click.echo(f"  {label}: {shown}")
+
+
+def echo_rules(rules: RulesView) -> None:
+    """Each policy in words, and the lines with theirs."""
+    for policy in rules.policies:
+        click.echo(f"{policy.name}: {policy.sentence}")
+    click.echo()
+    rows = [
+        (
+            queue.name,
+            queue.tier,
+            queue.policy or "idleness is no reason here",
+            "yes" if queue.preemptible else "no",
+        )
+        for queue in rules.queues
+    ]
+    echo_table(("QUEUE", "TIER", "POLICY", "PREEMPTIBLE"), rows)
+
+
+def devices(health: HealthView, gpus: GpusView) -> str:
+    """Which devices there are, in a few words."""
+    if health.problem is not None:
+        return "no GPU" if health.problem.code == "no_gpu" else "the GPUs cannot be read"
+    if not health.ready:
+        return "devices not looked at yet"
+    kind = f"simulated ({health.simulates})" if health.simulated else "NVIDIA"
+    count = sum(gpu.simulated == health.simulated for gpu in gpus.gpus)
+    return f"{count} {kind} GPU{'' if count == 1 else 's'}"
+
+
+def local_time(at: str) -> str:
+    """A time of the broker's (RFC 3339, UTC) by the clock on the user's wall."""
+    moment = datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
 def shortened(text: str, width: int = 40) -> str:
     """User text on one line and of bounded length; control characters become visible."""
     safe = "".join(
@@ -142,7 +213,7 @@ def _use(slot: SlotView) -> tuple[str, str, str]:
         if slot.lease_id
         else "taken"
         if slot.taken
-        else slot.state
+        else SLOT_STATES.get(slot.state, slot.state)
     )
     used = UNKNOWN if slot.memory_used_mib is None else say_memory(slot.memory_used_mib)
     busy = UNKNOWN if slot.utilisation_percent is None else f"{slot.utilisation_percent}%"

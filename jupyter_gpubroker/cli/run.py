@@ -63,7 +63,7 @@ def run(
     from ..client import is_off
     from ..runner.environment import lent_environment
     from ..wire.bodies import RequestBody
-    from .child import run_child
+    from .child import check_command, run_child
 
     if no_wait and wait_ms is not None:
         raise click.UsageError("--wait and --no-wait exclude each other.")
@@ -74,6 +74,7 @@ def run(
             "gpubroker is off (GPUBROKER=off, or `gpubroker off`): the command runs without a lease.",
         )
         ctx.exit(run_child(command, dict(os.environ), limit_s=None))
+    check_command(command, os.environ)
     session_id = uuid.uuid4().hex
     body = RequestBody(
         session_id=session_id,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..wire import routes
+    from . import simulation
     from .errors import BrokerDown, BrokerError, PlaceRefused
     from .http import AsyncBrokerClient, BrokerClient
     from .places import Places, is_off
@@ -43,12 +44,15 @@ __all__ = [
     "ensure_broker_async",
     "is_off",
     "routes",
+    "simulation",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name == "routes":
         return import_module("..wire.routes", __name__)
+    if name == "simulation":
+        return import_module(".simulation", __name__)
     if name in _MODULES:
         return getattr(import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

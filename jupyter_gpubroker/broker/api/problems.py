@@ -60,11 +60,15 @@ _SENTENCES: Mapping[str, tuple[str, str]] = {
         "The devices were not looked at yet. Try again in a moment.",
         "Aún no se han examinado los dispositivos. Inténtelo de nuevo en un momento.",
     ),
-    "no_such_id": (
+    "which_id": (
+        "Say of what: /v1/why?of=ID, where ID may be the beginning of one.",
+        "Diga de qué: /v1/why?of=ID, donde ID puede ser el comienzo de uno.",
+    ),
+    "unknown_id": (
         "You have, and lately had, no lease, request or job whose id begins with '{prefix}'.",
         "No tiene, ni tuvo hace poco, ninguna concesión, petición o trabajo cuyo id empiece por '{prefix}'.",
     ),
-    "several_have_that_id": (
+    "ambiguous_id": (
         "'{prefix}' may be any of {listed}. Write more of the id.",
         "'{prefix}' puede ser cualquiera de {listed}. Escriba más del id.",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.model import Job, Lease, Reason, Request
-from ...errors import Conflict, NotFound
+from ...errors import Conflict, NotFound, Refused
 from ...wire import routes
 from ...wire.views import WhyView
 from .. import why
@@ -16,13 +16,13 @@ async def why_anything(call: Call) -> WhyView:
     """Of whatever has an id that begins with the query argument `of`."""
     prefix = call.query.get("of", "").lower()
     if not prefix:
-        raise NotFound(Reason.of("no_such_id", prefix=prefix))
+        raise Refused(Reason.of("which_id"))
     found = why.things(call.state, call.broker.refusals, call.caller.owner, prefix)
     if not found:
-        raise NotFound(Reason.of("no_such_id", prefix=prefix))
+        raise NotFound(Reason.of("unknown_id", prefix=prefix))
     if len(found) > 1:
         listed = ", ".join(sorted(one[: len(prefix) + 4] for one in found)[:LISTED_MAX])
-        raise Conflict(Reason.of("several_have_that_id", prefix=prefix, listed=listed))
+        raise Conflict(Reason.of("ambiguous_id", prefix=prefix, listed=listed))
     return await _answer(call, *found.values())
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from ..quantities import say_duration
+from ...quantities import say_duration
 
 NAME_WIDTH = 26
 INDENT = NAME_WIDTH + 18

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from jupyter_gpubroker.client import BrokerClient, routes
+from jupyter_gpubroker.client import routes
 from tests.support.broker import Holder, RunningBroker, running_broker
-from tests.support.command_line import answer, argv, end, ended_runner, gpubroker, submit
+from tests.support.command_line import answer, argv, ended_runner, gpubroker, submit
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_gpus_are_listed_with_their_slices(folders) -> None:
 
 
 def test_the_queue_is_shown_in_order(broker: RunningBroker) -> None:
-    assert "Nobody waits. 2 of 2 slots are free." in gpubroker(broker, "queue").stdout
+    assert "Nobody waits. Free: 2 of 2 GPUs or slices." in gpubroker(broker, "queue").stdout
     with Holder(broker) as first, Holder(broker) as second:
         first.acquire(count=2)
         waiting = second.ask()
@@ -88,10 +90,20 @@ def test_why_tells_the_story_of_leases_requests_and_jobs(broker: RunningBroker) 
             assert told["id"] == thing_id
             assert told["story"]
             text = gpubroker(broker, "why", thing_id).stdout
-            assert all(f"  {name}: " in text for name in told["numbers"])
+            assert told["sentence"] in text
+            assert not any(name in text for name in told["numbers"] if "_" in name)
 
 
-def test_why_knows_a_job_that_is_over_by_its_whole_id(broker: RunningBroker) -> None:
+def test_why_tells_times_by_the_clock_on_the_users_wall(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        lease = holder.acquire()
+        told = answer(broker, "why", lease.id, "--json")
+        at = datetime.fromisoformat(told["story"][0]["at"].replace("Z", "+00:00"))
+        text = gpubroker(broker, "why", lease.id, TZ="Asia/Kathmandu").stdout
+        assert at.astimezone(ZoneInfo("Asia/Kathmandu")).strftime("%Y-%m-%d %H:") in text
+
+
+def test_why_knows_a_job_that_is_over(broker: RunningBroker) -> None:
     job_id = submit(broker, "--", "true")
     assert gpubroker(broker, "logs", "-f", job_id).returncode == 0
     assert answer(broker, "why", job_id, "--json")["numbers"]["exit_status"] == 0
@@ -157,12 +169,63 @@ def test_a_configured_broker_that_does_not_answer_is_down(broker: RunningBroker)
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_command_starts_the_users_broker_where_there_is_none(broker: RunningBroker) -> None:
+def test_a_command_that_only_looks_leaves_no_broker_where_there_was_none(
+    broker: RunningBroker,
+) -> None:
     broker.stop()
-    shown = answer(broker, "status", "--json")
-    assert shown["broker"]["pid"] != broker.process.pid
-    with BrokerClient(broker.url) as client:
-        end(client.call(routes.HEALTH).pid)
+    for command in ("status", "doctor"):
+        assert gpubroker(broker, command, "--json").returncode in {0, 1}
+        assert not broker.places.socket.exists(), command
+
+
+def test_status_says_what_kind_of_devices_there_are(broker: RunningBroker) -> None:
+    assert "2 simulated (2xH200) GPUs." in gpubroker(broker, "status").stdout
+    broker.stop()
+    text = gpubroker(broker, "status", GPUBROKER_SIMULATE="").stdout
+    assert "NVIDIA GPUs" not in text.splitlines()[0]
+
+
+def test_the_broker_is_stopped_unless_it_is_in_use(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        holder.acquire()
+        refused = gpubroker(broker, "broker", "--stop")
+        assert refused.returncode == 3
+        assert "leases: 1" in refused.stderr
+        assert "--stop --force" in refused.stderr
+        assert gpubroker(broker, "broker", "--stop", "--force").returncode == 0
+    assert broker.process.wait(10) == 0
+    assert "No broker runs." in gpubroker(broker, "broker", "--stop").stdout
+
+
+def test_what_is_simulated_is_shown_and_set(broker: RunningBroker) -> None:
+    command = ("admin", "simulation")
+    assert "device: 2xH200." in gpubroker(broker, *command).stdout
+    assert gpubroker(broker, *command, "2xToaster").returncode == 2
+    assert answer(broker, *command, "1xL4", "--json") == {
+        "simulates": "1xL4",
+        "broker_goes_on": False,
+    }
+    assert broker.process.wait(10) == 0, "it was replaced by nothing, and the next one is like that"
+    environ = {key: value for key, value in broker.environ.items() if key != "GPUBROKER_SIMULATE"}
+    shown = subprocess.run(argv("gpus"), env=environ, capture_output=True, text=True, check=True)
+    assert "NVIDIA L4 (simulated)" in shown.stdout
+    assert "device: nothing." in gpubroker(broker, *command, "none").stdout
+
+
+def test_after_a_death_status_says_what_became_of_the_gpu(broker: RunningBroker) -> None:
+    with Holder(broker) as first:
+        lease = first.acquire()
+        first.kill()
+        with Holder(broker, predecessor=first.id) as second:
+            for view in broker.client.watch(routes.SESSION, second.id, wait_s=5):
+                if view.last_lease is not None and view.last_lease.state == "cleared":
+                    break
+            (said,) = [
+                line for line in gpubroker(broker, "status").stdout.splitlines() if "ago:" in line
+            ]
+            assert said.startswith("test.ipynb, ")
+            assert "process" in said
+            assert "process" in gpubroker(broker, "why", lease.id[:8]).stdout
 
 
 def test_the_probe_reads_the_devices_without_a_broker(broker: RunningBroker) -> None:

@@ -159,3 +159,13 @@ def test_switched_off_the_command_runs_without_a_lease(broker: RunningBroker) ->
     )
     assert (result.returncode, result.stdout) == (4, "[]\n")
     assert "gpubroker is off" in result.stderr
+
+
+def test_a_command_that_is_not_there_is_told_before_anybody_waits(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        holder.acquire(count=2)
+        refused = gpubroker(broker, "run", "--", "no-such-command")
+        assert refused.returncode == 127
+        assert refused.stderr == (
+            "gpubroker: there is no command 'no-such-command'. Check its name, or give its full path.\n"
+        )

@@ -18,6 +18,7 @@ STATE = State()
         ("90s", 90_000),
         ("30m", 1_800_000),
         ("1h30m", 5_400_000),
+        ("1 h 30 min", 5_400_000),
         ("2d", 172_800_000),
     ],
 )
@@ -25,9 +26,7 @@ def test_durations_carry_their_unit(text: str, expected_ms: int) -> None:
     assert parse_duration(text, "x") == expected_ms
 
 
-@pytest.mark.parametrize(
-    "text", ["30", "-1h", "1.5h", "", "h", "1h 30m", "1 h", 30, None, True, "400d", "٣s"]
-)
+@pytest.mark.parametrize("text", ["30", "-1h", "", "h", "1x", 30, None, True, "400d", "٣s"])
 def test_anything_else_is_no_duration(text: object) -> None:
     with pytest.raises(PolicyRefused, match="x = "):
         parse_duration(text, "x")
@@ -91,7 +90,7 @@ def test_an_empty_policy_name_takes_a_queue_out_of_idleness() -> None:
         ('[queues.x]\ntier = "bach"', "Did you mean 'batch'"),
         ('[queues.interactive]\npolicy = "gentel"', "Did you mean 'gentle'"),
         ("[queues.interactive]\npreemptible = 1", "true or false"),
-        ("[policies.gentle]\nidle = 30", 'such as "30m"'),
+        ("[policies.gentle]\nidle = 30", 'with quotes: "30m"'),
         ("[policies.gentle]\nkeeps_max = -1", "whole number"),
         ("[policies.gentle]\nkeeps_max = true", "whole number"),
         ("policies = 3", "must be a table"),

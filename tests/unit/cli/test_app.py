@@ -66,7 +66,7 @@ def test_an_unknown_command_is_wrong_usage():
         (("run", "--slice", "big", "--", "true"), "gpubroker gpus"),
         (("run", "--slice", "1g.18gb", "--memory", "20G", "--", "true"), "exclude each other"),
         (("run", "--wait", "1m", "--no-wait", "--", "true"), "exclude each other"),
-        (("submit", "--time", "0s", "--", "true"), "not between 1s"),
+        (("submit", "--time", "0s", "--", "true"), "not between 1 s"),
         (("submit", "--memory", "20", "--", "true"), "no unit"),
         (("run",), "Missing argument"),
     ],

@@ -1,7 +1,8 @@
-"""Durations and sizes as people write them: `90s`, `10m`, `1h30m`, `20G`.
+"""Durations and sizes as people write them (`90s`, `10m`, `1h30m`, `20G`) and as they read them (`1 h 30 min`).
 
 A bare number is refused rather than guessed at, since ten seconds and ten minutes are both plausible. Every error is one
-sentence that says how to write it. The same parser serves all options and arguments; it knows nothing of click.
+sentence that says how to write it. One parser serves the command line and policy files. What people read has the form of the
+broker's own sentences (`core.explain.duration`), which a test compares.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ DURATION_MAX_MS = 366 * 24 * 3_600_000
 MEMORY_MAX_MIB = 16_777_216
 SLOTS_MAX = 1024
 
-_UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "m": 60_000, "s": 1_000, "ms": 1}
 _UNIT_MIB = {"M": 1, "G": 1024, "T": 1024 * 1024}
-_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?(?:ms|[dhms]))+")
-_DURATION_PART = re.compile(r"([0-9.]+)(ms|[dhms])")
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?(?:ms|min|[dhms]))+")
+_DURATION_PART = re.compile(r"([0-9.]+)(ms|min|[dhms])")
 _MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([MGT])(?:i?B)?", re.IGNORECASE)
 _PROFILE = re.compile(r"[0-9]+(?:c\.[0-9]+)?g\.[0-9]+gb(?:\+[a-z.]+)?")
 
@@ -89,14 +90,14 @@ def mig_profile(text: str) -> str:
 
 
 def say_duration(milliseconds: int) -> str:
-    """The two largest units of a duration, for people: `1h 30m`, `12s`, `0.4s`."""
-    if milliseconds < 10_000:
-        return f"{milliseconds / 1000:.1f}".removesuffix(".0") + "s"
-    seconds = milliseconds // 1000
+    """The two largest units of a duration, for people: `1 h 30 min`, `12 s`, `0.4 s`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds / 1_000:.1f}".removesuffix(".0") + " s"
+    seconds = milliseconds // 1_000
     days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
-    units = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds % 60, "s")]
+    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")]
     first = next(position for position, (number, _) in enumerate(units) if number)
-    return " ".join(f"{number}{unit}" for number, unit in units[first : first + 2] if number)
+    return " ".join(f"{number} {unit}" for number, unit in units[first : first + 2] if number)
 
 
 def say_memory(mib: int) -> str:

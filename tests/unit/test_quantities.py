@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gpubroker.cli import quantities
-from jupyter_gpubroker.cli.quantities import QuantityError
+from gpubroker.quantities import duration_text
+from jupyter_gpubroker import quantities
+from jupyter_gpubroker.core import explain
+from jupyter_gpubroker.quantities import QuantityError
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,7 @@ from jupyter_gpubroker.cli.quantities import QuantityError
         ("10m", 600_000),
         ("1h30m", 5_400_000),
         ("1h 30m", 5_400_000),
+        ("1 h 30 min", 5_400_000),
         ("500ms", 500),
         ("2d", 172_800_000),
         ("1.5h", 5_400_000),
@@ -55,7 +58,7 @@ def test_a_bad_duration_is_refused_with_the_way_to_write_it(text, said):
 
 
 def test_a_duration_below_the_least_one_is_refused():
-    with pytest.raises(QuantityError, match="not between 1s and"):
+    with pytest.raises(QuantityError, match="not between 1 s and"):
         quantities.duration_ms("999ms", least_ms=1_000)
 
 
@@ -118,13 +121,13 @@ def test_what_is_no_slice_is_refused_with_where_to_find_them(text):
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [
-        (0, "0s"),
-        (400, "0.4s"),
-        (12_000, "12s"),
-        (90_000, "1m 30s"),
-        (5_400_000, "1h 30m"),
-        (3_600_000, "1h"),
-        (200_000_000, "2d 7h"),
+        (0, "0 s"),
+        (400, "0.4 s"),
+        (12_000, "12 s"),
+        (90_000, "1 min 30 s"),
+        (5_400_000, "1 h 30 min"),
+        (3_600_000, "1 h"),
+        (200_000_000, "2 d 7 h"),
     ],
 )
 def test_a_duration_is_said_in_its_two_largest_units(milliseconds, text):
@@ -135,3 +138,16 @@ def test_a_duration_is_said_in_its_two_largest_units(milliseconds, text):
 def test_no_text_is_read_as_a_duration_by_an_unforeseen_error(text):
     with contextlib.suppress(QuantityError):
         assert quantities.duration_ms(text) >= 0
+
+
+@given(st.integers(1_000, 400 * 86_400_000))
+def test_the_command_line_the_broker_and_the_kernel_say_a_duration_alike(milliseconds):
+    said = quantities.say_duration(milliseconds)
+    assert explain.duration(milliseconds) == said
+    assert duration_text(milliseconds) == said
+
+
+@given(st.integers(0, 366 * 86_400))
+def test_what_is_said_of_a_duration_can_be_read_again(seconds):
+    said = quantities.say_duration(seconds * 1_000)
+    assert quantities.duration_ms(said) <= seconds * 1_000
