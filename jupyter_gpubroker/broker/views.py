@@ -71,7 +71,7 @@ class Views:
             version=__version__,
             api=1,
             scope=settings.scope,
-            mode=self._state.mode.value,
+            mode=self._state.modes.mode.value,
             incarnation=settings.incarnation,
             pid=os.getpid(),
             ready=self._latest.has_looked,
@@ -94,7 +94,7 @@ class Views:
             server_id=session.server_id,
             state=session.state.value,
             activity=session.activity.value,
-            mode=self._state.mode.value,
+            mode=self._state.modes.mode.value,
             policy=None if interactive is None else interactive.policy,
             leases=tuple(map(self.lease, self._leases_of(session))),
             requests=tuple(map(self.request, self._requests_of(session))),
@@ -109,7 +109,7 @@ class Views:
             None if last_lease is None else self.lease_key(last_lease),
             list(map(self.lease_key, self._leases_of(session))),
             list(map(self.request_key, self._requests_of(session))),
-            self._state.mode,
+            self._state.modes,
             audit.warnings(self._state, session),
         )
 

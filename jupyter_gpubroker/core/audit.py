@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from . import modes
 from .clear import belongs_to, residues_on
 from .draft import Draft
 from .effects import StopProcess, TellOfUse
@@ -83,7 +84,8 @@ def _kind(state: State, slot: Slot, lease: Lease | None, process: ProcessOnSlot)
 
 def _stop_if_due(draft: Draft, use: UnleasedUse) -> None:
     limits = draft.state.limits
-    if draft.state.mode is not Mode.ENFORCE or not limits.unleased_stop_ms:
+    mode = modes.of_slot(draft.state, draft.state.slots[use.slot_id])
+    if mode is not Mode.ENFORCE or not limits.unleased_stop_ms:
         return
     if use.start_ticks is None:
         return  # a pid alone names nobody

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from . import giveback
+from . import giveback, modes
 from .clear import admits
 from .idle import is_fresh, policy_of, reclaimable_ms
 from .jobs import is_stoppable, lease_of, lost_ms
@@ -34,6 +34,8 @@ from .pool import Pool
 from .queue import Turns, may_be_served, tier_rank
 from .table import found, groups
 
+ONLY_OBSERVED = "only_observed"
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:
@@ -46,7 +48,7 @@ class Claims:
 def claims(state: State, now: Millis) -> Claims:
     """What the line needs, as things are."""
     turns = Turns(state)
-    if state.mode is Mode.OBSERVE or not turns:
+    if not turns:
         return Claims()
     ground = _Ground(state, now)
     idle: dict[LeaseId, RequestId] = {}
@@ -66,10 +68,19 @@ def claims(state: State, now: Millis) -> Claims:
     return Claims(idle, jobs)
 
 
-def is_takeable(state: State, lease: Lease, now: Millis) -> bool:
-    """Whether its holder has been idle for longer than it may be when somebody wants the slots."""
+def is_takeable(state: State, lease: Lease, now: Millis, after_ms: int = 0) -> bool:
+    """Whether its holder has been idle, by `after_ms`, for longer than it may be when somebody wants the slots."""
     from_ms = reclaimable_ms(state, lease)
-    return from_ms is not None and now >= from_ms and is_fresh(state, lease, now)
+    return from_ms is not None and now >= from_ms + after_ms and is_fresh(state, lease, now)
+
+
+def _is_claimable(state: State, lease: Lease, now: Millis) -> bool:
+    """As `is_takeable`; who is only observed gets no notice, so is claimed when it would be over, and once."""
+    if modes.of_lease(state, lease) is not Mode.OBSERVE:
+        return is_takeable(state, lease, now)
+    policy = policy_of(state, lease)
+    is_noted = lease.cause is not None and lease.cause.code == ONLY_OBSERVED
+    return policy is not None and not is_noted and is_takeable(state, lease, now, policy.notice_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,7 @@ class _Ground:
         self._now = now
         quiet = found(Lease, state.leases, "quiet")
         self._idle = _by_cost(
-            _idle(state, one, now) for one in quiet if is_takeable(state, one, now)
+            _idle(state, one, now) for one in quiet if _is_claimable(state, one, now)
         )
         self._jobs: dict[LeaseId, _Candidate] | None = None  # looked for when needed
         self._pool: Pool | None = None  # what comes free anyway, as far as nobody has claimed it
@@ -162,8 +173,7 @@ class _Ground:
     def _may_preempt(self, request: Request) -> bool:
         tier = tier_rank(self._state, request.queue)
         queues = groups(Lease, self._state.leases, "preemptible")
-        is_above = any(tier_rank(self._state, queue) > tier for queue in queues)
-        return is_above and self._state.mode is Mode.ENFORCE
+        return any(tier_rank(self._state, queue) > tier for queue in queues)
 
     def _is_in_time(self, candidate: _Candidate, request: Request) -> bool:
         """Whether an idle holder can give back, and by the time that a notice lasts from when the request came."""
@@ -201,9 +211,10 @@ class _Ground:
 
 
 def _idle(state: State, lease: Lease, now: Millis) -> _Candidate:
-    """Who has notice keeps it; who can give back comes first; then who is idle longest."""
+    """Who must, before who is only advised or observed; who has notice keeps it; who can give back; who is idle longest."""
     can_give = bool(giveback.kinds_now(state, lease, now))
-    cost = (lease.notice is None, not can_give, lease.verdict_since_ms)
+    leniency = -modes.MILDNESS.index(modes.of_lease(state, lease))
+    cost = (leniency, lease.notice is None, not can_give, lease.verdict_since_ms)
     return _Candidate(lease, giveback.slots_of(state, lease), cost)
 
 
@@ -216,6 +227,8 @@ def _victims(state: State, now: Millis) -> Iterator[_Candidate]:
             lease = state.leases[lease_id]
             assert lease.job_id is not None
             job = state.jobs[lease.job_id]
+            if modes.of_lease(state, lease) is not Mode.ENFORCE:
+                continue
             if is_stoppable(state, job) and now - lease.granted_ms >= protected_ms:
                 cost = (lost_ms(job, now), -len(lease.holds), job.number)
                 yield _Candidate(lease, giveback.slots_of(state, lease), cost, is_job=True)

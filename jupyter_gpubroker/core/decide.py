@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import Refused
-from . import devices, history, jobs, leases, reclaim, requests, sessions
+from . import devices, history, jobs, leases, modes, reclaim, requests, sessions
 from .deadlines import next_deadline, pass_due, pass_due_notices
 from .decision import AuditReason, Change, Decision, Drop, Put, apply, last_number
 from .draft import Draft
@@ -28,6 +28,7 @@ from .events import (
     LeaseAcknowledged,
     LeaseKept,
     LeaseReleased,
+    ModeSet,
     NodeUnobserved,
     NoticeShown,
     OfferMade,
@@ -137,6 +138,7 @@ HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     JobEnded: jobs.ended,
     JobCancelled: jobs.cancelled,
     PolicyApplied: _policy_applied,
+    ModeSet: modes.mode_set,
     Ticked: _ticked,
 }
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from .effects import Effect
 from .model import Entity, Job, Reason, Request, State
-from .rules import Limits
-from .table import STATE_FIELDS, Table
+from .table import SINGLE_FIELDS, STATE_FIELDS, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,8 @@ def apply(state: State, changes: Sequence[Change]) -> State:
         return state
     fields: dict[str, Any] = {}
     for change in changes:
-        if isinstance(change, Put) and isinstance(change.entity, Limits):
-            fields["limits"] = change.entity
+        if isinstance(change, Put) and change.entity_type in SINGLE_FIELDS:
+            fields[SINGLE_FIELDS[change.entity_type]] = change.entity
             continue
         name = STATE_FIELDS[change.entity_type]
         table = fields.get(name)

@@ -25,8 +25,7 @@ from .model import (
     SlotId,
     State,
 )
-from .rules import Limits
-from .table import STATE_FIELDS, Table
+from .table import SINGLE_FIELDS, STATE_FIELDS, Table
 
 M = TypeVar("M", bound=Slot | Session | Request | Lease | Job)
 
@@ -58,10 +57,12 @@ class Draft:
 
     def put(self, entity: Entity, reason: Reason) -> None:
         """Record the entity's new values; none where it has them already."""
-        if isinstance(entity, Limits):
-            if entity == self.state.limits:
+        single = SINGLE_FIELDS.get(type(entity))
+        if single is not None:
+            if entity == getattr(self.state, single):
                 return
-            self.state = replace(self.state, limits=entity)
+            changed: dict[str, Any] = {single: entity}
+            self.state = replace(self.state, **changed)
         else:
             if self._known(type(entity)).get(entity.id) == entity:
                 return

@@ -18,6 +18,7 @@ from .model import (
     JobId,
     LeaseId,
     MiB,
+    Mode,
     NodeId,
     Offer,
     Owner,
@@ -351,6 +352,19 @@ class PolicyApplied:
 
 
 @dataclass(frozen=True, slots=True)
+class ModeSet:
+    """An admin changed how far the broker goes: for a GPU, for a group of people, or for all.
+
+    Without a mode, what is named has none of its own any more.
+    """
+
+    by: Owner
+    mode: Mode | None
+    gpu_id: GpuId | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """Nothing but time passed."""
 
@@ -378,5 +392,6 @@ Event = (
     | JobEnded
     | JobCancelled
     | PolicyApplied
+    | ModeSet
     | Ticked
 )

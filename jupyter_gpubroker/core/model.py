@@ -158,6 +158,7 @@ class Session:
 
     `pid`, `start_ticks` (field 22 of /proc/PID/stat) and `boot_id` identify the process for good. `predecessor` is the
     incarnation it replaced, if it did. `is_gone`: the process of a restarting session has ended, its successor is due.
+    `groups` are the groups of people that its owner is in.
     """
 
     TABLE: ClassVar[str] = "sessions"
@@ -181,6 +182,7 @@ class Session:
     server_offer: Offer = Offer()
     predecessor: SessionId | None = None
     is_gone: bool = False
+    groups: tuple[str, ...] = ()
 
 
 # --- waiting and holding -------------------------------------------------------------------------------------------------
@@ -423,7 +425,18 @@ class Telemetry:
     uses: tuple[UnleasedUse, ...] = ()
 
 
-Entity = Gpu | Slot | Session | Request | Lease | Job | Policy | Queue | Telemetry | Limits
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """How far the broker goes (`core/modes.py`): for all, and where it differs for single GPUs and for groups of people."""
+
+    TABLE: ClassVar[str] = "modes"
+    id: str = "modes"
+    mode: Mode = Mode.ENFORCE
+    gpus: tuple[tuple[str, Mode], ...] = ()
+    groups: tuple[tuple[str, Mode], ...] = ()
+
+
+Entity = Gpu | Slot | Session | Request | Lease | Job | Policy | Queue | Telemetry | Limits | Modes
 ENTITY_TYPES: tuple[type[Entity], ...] = get_args(Entity)
 
 
@@ -431,7 +444,7 @@ ENTITY_TYPES: tuple[type[Entity], ...] = get_args(Entity)
 class State:
     """Everything the broker knows. Maps are never changed in place: `apply` makes new ones."""
 
-    mode: Mode = Mode.ENFORCE
+    modes: Modes = field(default_factory=Modes)
     number: int = 0  # the last number given to a request or job
     gpus: Mapping[GpuId, Gpu] = field(default_factory=dict)
     slots: Mapping[SlotId, Slot] = field(default_factory=dict)

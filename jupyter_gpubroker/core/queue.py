@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace, nsmallest
 from itertools import chain
 
+from . import modes
 from .model import (
     JobState,
     Lease,
     LeaseState,
     Millis,
+    Mode,
     Request,
     RequestId,
     RequestState,
@@ -184,11 +186,9 @@ def free_from_ms(state: State, slot: Slot, now: Millis) -> Millis | None:
         return None
     if lease.state is LeaseState.DRAINING:
         return now if lease.order is None else lease.order.due_ms
-    known = [
-        lease.ends_ms,
-        None if lease.notice is None else lease.notice.due_ms,
-        _job_end_ms(state, lease),
-    ]
+    known = [_job_end_ms(state, lease)]
+    if modes.of_lease(state, lease) is Mode.ENFORCE:  # else neither is more than a wish
+        known += [lease.ends_ms, None if lease.notice is None else lease.notice.due_ms]
     return min((at for at in known if at is not None), default=None)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import giveback, jobs
-from .claim import claims, is_takeable
+from . import giveback, jobs, modes
+from .claim import ONLY_OBSERVED, claims, is_takeable
 from .draft import Draft
 from .idle import is_fresh, policy_of
 from .model import Lease, Millis, Mode, Notice, Reason, RequestId, State
 from .table import found
+
+_WITHDRAWN_BY_MODE = Reason.of("notice_withdrawn", why="only_observed")
 
 
 def make_way(draft: Draft) -> None:
@@ -22,13 +24,17 @@ def make_way(draft: Draft) -> None:
     wanted = claims(draft.state, draft.now)
     for lease_id, request_id in wanted.idle.items():
         lease = draft.state.leases[lease_id]
-        if lease.notice is None:
+        if modes.of_lease(draft.state, lease) is Mode.OBSERVE:
+            _note(draft, lease)
+        elif lease.notice is None:
             _give_notice(draft, lease, request_id)
         elif request_id != lease.notice.request_id and not _is_for_end(lease):
             notice = replace(lease.notice, request_id=request_id)
             draft.put(replace(lease, notice=notice), Reason.of("notice_reassigned"))
     for lease in found(Lease, draft.state.leases, "noticed"):
-        if lease.notice is not None and lease.id not in wanted.idle and not _is_for_end(lease):
+        if modes.of_lease(draft.state, lease) is Mode.OBSERVE:
+            draft.put(replace(lease, notice=None), _WITHDRAWN_BY_MODE)
+        elif lease.notice is not None and lease.id not in wanted.idle and not _is_for_end(lease):
             _withdraw(draft, lease)
     for lease_id, request_id in wanted.jobs.items():
         jobs.preempt(draft, draft.state.leases[lease_id], draft.state.requests[request_id])
@@ -41,7 +47,7 @@ def due(draft: Draft, lease: Lease) -> None:
     is_for_end = _is_for_end(lease)
     if not is_for_end and not is_fresh(draft.state, lease, draft.now):
         draft.put(replace(lease, notice=None), Reason.of("samples_stale"))
-    elif draft.state.mode is not Mode.ENFORCE:
+    elif modes.of_lease(draft.state, lease) is not Mode.ENFORCE:
         giveback.stay(draft, lease, Reason.of("only_advised"))
     elif not (is_for_end or notice.shown or notice.doubled):
         longer = Millis(2 * notice.due_ms - notice.issued_ms)
@@ -63,6 +69,8 @@ def end_notice_ms(state: State, lease: Lease) -> Millis | None:
     """When the end of a lease with a time is to be announced."""
     if lease.ends_ms is None or lease.notice is not None:
         return None
+    if modes.of_lease(state, lease) is Mode.OBSERVE:
+        return None
     policy = policy_of(state, lease)
     return Millis(lease.ends_ms - (0 if policy is None else policy.notice_ms))
 
@@ -80,6 +88,13 @@ def _give_notice(draft: Draft, lease: Lease, request_id: RequestId) -> None:
         notice_ms=policy.notice_ms,
     )
     _put_notice(draft, lease, request_id, Millis(draft.now + policy.notice_ms), reason)
+
+
+def _note(draft: Draft, lease: Lease) -> None:
+    """What the rules would have done by now, for the report."""
+    idle_ms = draft.now - lease.verdict_since_ms
+    reason = Reason.of(ONLY_OBSERVED, verdict=lease.verdict.value, idle_ms=idle_ms)
+    draft.put(replace(lease, cause=reason), reason)
 
 
 def _put_notice(

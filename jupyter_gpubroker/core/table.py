@@ -19,6 +19,7 @@ from .model import (
     Lease,
     LeaseState,
     Millis,
+    Modes,
     Request,
     RequestState,
     Session,
@@ -30,7 +31,7 @@ from .model import (
     Telemetry,
     Verdict,
 )
-from .rules import Policy, Queue
+from .rules import Limits, Policy, Queue
 
 K = TypeVar("K", bound=str)
 E = TypeVar("E", bound=Entity)
@@ -46,6 +47,8 @@ STATE_FIELDS: Mapping[type[Entity], str] = {
     Queue: "queues",
     Telemetry: "telemetry",
 }
+# Of these there is one, which is the field itself.
+SINGLE_FIELDS: Mapping[type[Entity], str] = {Limits: "limits", Modes: "modes"}
 
 
 def is_over(entity: object) -> bool:

@@ -70,18 +70,11 @@ APPEND_AUDIT = Prepared(sa.insert(audit))
 SET_META = Prepared(
     sa.update(meta)
     .where(meta.c.incarnation == sa.bindparam("mine"))
-    .values(
-        {
-            c.name: sa.bindparam(c.name)
-            for c in meta.c
-            if c.name not in {"id", "incarnation", "mode"}
-        }
-    )
+    .values({c.name: sa.bindparam(c.name) for c in meta.c if c.name not in {"id", "incarnation"}})
 )
 _first = insert(meta).values(
     id=1,
     incarnation=1,
-    mode=State().mode.value,
     number=State().number,
     audit_sequence=Head().sequence,
     audit_hash=Head().hash,

@@ -16,8 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..core.model import Entity, Mode, State
-from ..core.rules import Limits
+from ..core.model import Entity, State
+from ..core.table import SINGLE_FIELDS
 from . import statements
 from .audit import Head, first_broken, to_row
 from .codec import CODECS, Row
@@ -49,7 +49,6 @@ class Store:
             self._kept = _read_entities(self._connection)
         self.incarnation: int = row.incarnation
         self.mark = _mark(row)
-        self._mode = Mode(row.mode)
         self._scalars = Scalars(row.number, Head(row.audit_sequence, row.audit_hash))
 
     @classmethod
@@ -72,18 +71,18 @@ class Store:
 
     def load_state(self) -> State:
         """The state as last committed. Shipped policies and queues are there too unless a kept row has their name."""
-        state = State(mode=self._mode, number=self._scalars.number)
-        maps: dict[str, Any] = {
+        state = State(number=self._scalars.number)
+        fields: dict[str, Any] = {
             codec.table: dict(getattr(state, codec.table))
             for entity_type, codec in CODECS.items()
-            if entity_type is not Limits
+            if entity_type not in SINGLE_FIELDS
         }
         for (entity_type, entity_id), entity in self._kept.items():
-            if isinstance(entity, Limits):
-                state = replace(state, limits=entity)
+            if entity_type in SINGLE_FIELDS:
+                fields[SINGLE_FIELDS[entity_type]] = entity
             else:
-                maps[CODECS[entity_type].table][entity_id] = entity
-        return replace(state, **maps)
+                fields[CODECS[entity_type].table][entity_id] = entity
+        return replace(state, **fields)
 
     def commit(self, batch: Sequence[Committed], mark: ClockMark) -> None:
         """Write the changes of a batch, all or none; durable on return. Without a kept change nothing is written.

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from .codec import CODECS, Codec, Column, ColumnKind
 
-SCHEMA = "0001"
+SCHEMA = "0002"
 
 metadata = sa.MetaData()
 
@@ -86,7 +86,6 @@ meta = sa.Table(
     metadata,
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("incarnation", sa.BigInteger, nullable=False),
-    sa.Column("mode", sa.Text, nullable=False),
     sa.Column("number", sa.BigInteger, nullable=False),
     sa.Column("audit_sequence", sa.BigInteger, nullable=False),
     sa.Column("audit_hash", sa.Text, nullable=False),

@@ -97,6 +97,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The GPU would have gone back now; at present the broker only advises.",
         "La GPU se habría devuelto ahora; por ahora el broker solo aconseja.",
     ),
+    "only_observed": (
+        (
+            "The GPU would have gone to somebody who waits, since its holder had been {verdict} for {idle_ms}; "
+            "at present the broker only observes."
+        ),
+        (
+            "La GPU habría pasado a quien la espera, pues su titular llevaba {idle_ms} {verdict}; "
+            "por ahora el broker solo observa."
+        ),
+    ),
     "kept": (
         "The GPU is kept for {keep_ms} more. Keeps left until it is used again: {keeps_left}.",
         "La GPU se conserva {keep_ms} más. Conservaciones que quedan hasta que se use de nuevo: {keeps_left}.",

@@ -39,7 +39,13 @@ WORDS: Mapping[str, Mapping[str, Pair]] = MappingProxyType(
         },
         "why": {
             "no_longer_wanted": ("nobody waits for it any more", "ya nadie la espera"),
+            "only_observed": ("the broker only observes now", "ahora el broker solo observa"),
             "no_longer_idle": ("its holder is back at work", "su titular ha vuelto al trabajo"),
+        },
+        "mode": {
+            "observe": ("observe", "observar"),
+            "advise": ("advise", "aconsejar"),
+            "enforce": ("enforce", "aplicar"),
         },
         "outcome": {
             "finished": ("finished", "terminó"),

@@ -22,6 +22,7 @@ from jupyter_gpubroker.core.model import (
     MiB,
     Millis,
     Mode,
+    Modes,
     SessionId,
     SlotId,
     SlotState,
@@ -173,7 +174,7 @@ def test_a_process_that_comes_back_has_its_time_anew(world):
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 def test_where_rules_are_not_enforced_nobody_is_stopped(world, mode):
     world.limits(unleased_stop_ms=1)
-    world.state = replace(world.state, mode=mode)
+    world.state = replace(world.state, modes=Modes(mode=mode))
     assert not any(stops(sees(world, STRANGER)) for _ in range(5))
 
 

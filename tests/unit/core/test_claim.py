@@ -13,6 +13,7 @@ from jupyter_gpubroker.core.model import (
     JobState,
     LeaseState,
     Mode,
+    Modes,
     Owner,
     SlotSpec,
 )
@@ -138,7 +139,7 @@ def test_a_protected_job_runs_for_its_time() -> None:
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 def test_only_enforcing_stops_jobs(mode: Mode) -> None:
     world = gpus(1)
-    world.state = replace(world.state, mode=mode)
+    world.state = replace(world.state, modes=Modes(mode=mode))
     runs(world, "job")
     asks(world, "k")
     assert stopping(world) == set()

@@ -11,7 +11,6 @@ from jupyter_gpubroker.core.model import (
     GiveBackKind,
     JobState,
     LeaseState,
-    Mode,
     Reason,
     RequestId,
     SlotSpec,
@@ -355,28 +354,6 @@ def test_who_can_give_back_is_asked_before_who_cannot() -> None:
     world.wait(60 * MINUTE)
     assert world.lease(stuck).notice is None
     assert world.lease(able).notices > 0
-
-
-# --- modes ----------------------------------------------------------------------------------------------------------
-
-
-def test_in_observe_mode_nobody_is_even_noticed() -> None:
-    world = World().devices(whole(0))
-    world.state = replace(world.state, mode=Mode.OBSERVE)
-    lease_id = world.holds("k")
-    world.session("next")
-    world.asks("next")
-    world.wait(60 * MINUTE)
-    assert world.lease(lease_id).notices == 0
-
-
-def test_in_advise_mode_the_notice_is_all() -> None:
-    world = World().devices(whole(0))
-    world.state = replace(world.state, mode=Mode.ADVISE)
-    lease_id = noticed(world)
-    world.wait(NOTICE_MS)
-    assert world.lease(lease_id).state is LeaseState.ACTIVE
-    assert world.lease(lease_id).cause == Reason.of("only_advised")
 
 
 # --- a lease for a time ---------------------------------------------------------------------------------------------

@@ -53,9 +53,12 @@ def engine(tmp_path: Path):
 
 
 def tables_of(connection: sa.Connection) -> set[tuple[str, str]]:
-    """Names and definitions, without the spaces in which two ways of writing them differ."""
+    """Names and definitions, without the spaces and quotes in which two ways of writing them differ."""
     query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-    return {(name, "".join(sql.split())) for name, sql in connection.exec_driver_sql(query)}
+    return {
+        (name, "".join(sql.replace('"', "").split()))
+        for name, sql in connection.exec_driver_sql(query)
+    }
 
 
 def database_of_schema(version: str, path: Path) -> None:
