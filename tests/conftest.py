@@ -54,21 +54,36 @@ def run_root() -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def folders(run_root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders]:
-    """Folders of this test's own, and an environment that names them and nothing of the user's."""
+def folders(run_root: Path) -> Iterator[Folders]:
+    """Folders of this test's own."""
+    with set_apart(run_root) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def module_folders(run_root: Path) -> Iterator[Folders]:
+    """Folders for what the tests of a module share."""
+    with set_apart(run_root) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def set_apart(run_root: Path) -> Iterator[Folders]:
+    """New folders, and an environment that names them and nothing of the user's."""
     root = Path(tempfile.mkdtemp(dir=run_root))
     made = Folders(root, runtime=root / "run", state=root / "state", config=root / "config")
     for folder in (made.runtime, made.state, made.config):
         folder.mkdir(mode=0o700)
-    for name in list(os.environ):
-        if name.startswith(SCRUBBED_PREFIXES):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(made.runtime))
-    monkeypatch.setenv("XDG_STATE_HOME", str(made.state))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(made.config))
-    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
-        monkeypatch.setenv(name, str(root / name.lower()))
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(SCRUBBED_PREFIXES):
+                patch.delenv(name)
+        patch.setenv("XDG_RUNTIME_DIR", str(made.runtime))
+        patch.setenv("XDG_STATE_HOME", str(made.state))
+        patch.setenv("XDG_CONFIG_HOME", str(made.config))
+        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+            patch.setenv(name, str(root / name.lower()))
+        yield made
     shutil.rmtree(root, ignore_errors=True)
 
 

@@ -29,8 +29,9 @@ from jupyter_gpubroker.client import BrokerClient, Places, routes
 from jupyter_gpubroker.wire.bodies import ReportsBody, RequestBody, SessionBody, SpecBody
 from jupyter_gpubroker.wire.views import LeaseView, RequestView, SessionView
 
-START_S = 20.0
-END_S = 10.0
+# How long to wait at most, for slow machines at work.
+START_S = 60.0
+END_S = 30.0
 
 
 def new_id() -> str:

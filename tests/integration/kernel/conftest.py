@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Folders
 from tests.integration.kernel.kernels import Kernel, running_kernel
 from tests.support.broker import RunningBroker, running_broker
 
@@ -21,16 +21,8 @@ keeps_max = 1000
 
 
 @pytest.fixture(scope="module")
-def home(run_root: Path) -> Iterator[Path]:
-    """The folders of a module's tests, named in the environment."""
-    root = Path(tempfile.mkdtemp(dir=run_root))
-    with pytest.MonkeyPatch.context() as patch:
-        names = {"RUNTIME_DIR": "r", "STATE_HOME": "s", "CONFIG_HOME": "c"}
-        for name, folder in names.items():
-            (root / folder).mkdir(mode=0o700)
-            patch.setenv(f"XDG_{name}", str(root / folder))
-        patch.setenv("IPYTHONDIR", str(root / "ipython"))
-        yield root
+def home(module_folders: Folders) -> Path:
+    return module_folders.root
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from jupyter_gpubroker.wire.bodies import ReportsBody, SessionBody
 from jupyter_gpubroker.wire.views import LeaseView, SessionView
 from tests.support.broker import Holder, RunningBroker, new_id
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 SERVER_ID = "test"
 
 Found = TypeVar("Found")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -24,7 +25,7 @@ def kernel(broker: RunningBroker, home: Path) -> Iterator[Kernel]:
     packages = next(environment.glob("lib/*/site-packages"))
     # A folder named by a .pth file is importable, but the .pth files in it are not read: ours stays out.
     (packages / "jupyter.pth").write_text(sysconfig.get_path("purelib"))
-    profile = home / "ipython" / "profile_default"
+    profile = Path(os.environ["IPYTHONDIR"], "profile_default")
     profile.mkdir(parents=True)
     (profile / "ipython_kernel_config.py").write_text(
         "c.InteractiveShellApp.extensions = ['autoreload']\n"

@@ -35,8 +35,9 @@ from jupyter_gpubroker.wire.bodies import RequestBody
 from jupyter_gpubroker.wire.views import LeaseView, SessionView
 from tests.support.broker import RunningBroker, new_id
 
-START_S = 40.0
-WAIT_S = 20.0
+# How long to wait at most, for slow machines at work.
+START_S = 120.0
+WAIT_S = 60.0
 TOKEN = "t"
 _PACK = Session(key=b"")
 
@@ -50,6 +51,14 @@ def until(what: str, holds: Callable[[], Found | None], wait_s: float = WAIT_S) 
         assert time.monotonic() < due, f"waited in vain: {what}"
         time.sleep(0.05)
     return found
+
+
+def configure(folder: Path) -> None:
+    """Without those extensions of the environment that take seconds to load and are not looked at here."""
+    folder.mkdir(exist_ok=True)
+    others = dict.fromkeys(("jupyterlab", "jupyter_lsp", "notebook_shim"), False)
+    settings = {"ServerApp": {"jpserver_extensions": others}}
+    (folder / "jupyter_server_config.json").write_text(json.dumps(settings))
 
 
 @dataclass
@@ -66,14 +75,14 @@ class JupyterServer:
     def log(self) -> Path:
         return self.folder / "jupyter.log"
 
+    def __post_init__(self) -> None:
+        headers = {"Authorization": f"token {TOKEN}"}
+        self.http = httpx.Client(headers=headers, timeout=WAIT_S, trust_env=False)
+
     def start(self) -> None:
         runtime, config = self.folder / "jupyter", self.folder / "jupyter_config"
         runtime.mkdir(exist_ok=True)
-        config.mkdir(exist_ok=True)
-        # Those of the environment that take seconds to load and are not looked at here.
-        others = dict.fromkeys(("jupyterlab", "jupyter_lsp", "notebook_shim"), False)
-        settings = {"ServerApp": {"jpserver_extensions": others}}
-        (config / "jupyter_server_config.json").write_text(json.dumps(settings))
+        configure(config)
         environ = {
             **self.broker.environ,
             "JUPYTER_RUNTIME_DIR": str(runtime),
@@ -102,12 +111,7 @@ class JupyterServer:
         info = runtime / f"jpserver-{self.process.pid}.json"
         until("the server's information file", lambda: self._is_there(info), START_S)
         self.url = f"http://127.0.0.1:{json.loads(info.read_text())['port']}"
-        self.http = httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": f"token {TOKEN}"},
-            timeout=WAIT_S,
-            trust_env=False,
-        )
+        self.http.base_url = self.url
         until("the server's answer", self._answers, START_S)
 
     def _is_there(self, info: Path) -> bool:
@@ -146,6 +150,10 @@ class JupyterServer:
         kernel = Kernel(self, kernel_id)
         kernel.session()
         return kernel
+
+    def delete_kernels(self) -> None:
+        for kernel in self.http.get("/api/kernels").raise_for_status().json():
+            self.http.delete(f"/api/kernels/{kernel['id']}")
 
 
 @dataclass(frozen=True)

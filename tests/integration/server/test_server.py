@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import websocket
@@ -15,7 +17,15 @@ from jupyter_gpubroker.server.extension import PROVISIONER
 from jupyter_gpubroker.wire.bodies import ReleaseBody
 from jupyter_gpubroker.wire.views import LeaseView
 from tests.conftest import Folders
-from tests.integration.server.jupyter import TOKEN, JupyterServer, Kernel, running_server, until
+from tests.integration.server.jupyter import (
+    TOKEN,
+    WAIT_S,
+    JupyterServer,
+    Kernel,
+    configure,
+    running_server,
+    until,
+)
 from tests.support.broker import RunningBroker, running_broker
 
 BURN = "import gpubroker.simulated as sim; sim.burn(0.1, 100); data = sim.allocate(64); print(sim.checksums())"
@@ -23,10 +33,25 @@ READ = "print(sim.checksums())"
 ENVIRON = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
-@pytest.fixture
-def broker() -> Iterator[RunningBroker]:
+@pytest.fixture(scope="module")
+def broker(module_folders: Folders) -> Iterator[RunningBroker]:
     with running_broker("1xH200") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def server(broker: RunningBroker, module_folders: Folders) -> Iterator[JupyterServer]:
+    """One for the tests of what an ordinary server does."""
+    plain = "--GPUBrokerProvisioner.first_use=none"
+    with running_server(broker, module_folders.root, plain) as made:
+        yield made
+
+
+@pytest.fixture
+def kernel(server: JupyterServer, broker: RunningBroker) -> Iterator[Kernel]:
+    yield server.start_kernel()
+    server.delete_kernels()
+    until("no sessions", lambda: broker.client.call(routes.SESSIONS).sessions == ())
 
 
 def start_plainly(server: JupyterServer) -> Kernel:
@@ -63,15 +88,8 @@ def test_switched_off_nothing_is_touched(broker: RunningBroker, folders: Folders
     assert broker.client.call(routes.SESSIONS).sessions == ()
 
 
-def test_an_inherited_allocation_is_left_alone(broker: RunningBroker, folders: Folders) -> None:
-    marks = {"SLURM_JOB_ID": "17", "CUDA_VISIBLE_DEVICES": "3"}
-    with running_server(broker, folders.root, **marks) as server:
-        environ = environ_of(start_plainly(server))
-        assert (environ["CUDA_VISIBLE_DEVICES"], environ["GPUBROKER_INHERITED"]) == ("3", "1")
-        assert broker.client.call(routes.SESSIONS).sessions == ()
-
-
 def test_a_misspelt_setting_is_an_error_at_the_start(folders: Folders) -> None:
+    configure(Path(os.environ["JUPYTER_CONFIG_DIR"]))
     done = subprocess.run(
         [
             *(sys.executable, "-m", "jupyter_server", "--allow-root", "--no-browser"),
@@ -99,23 +117,22 @@ def test_an_encrypted_kernel_is_watched_as_well(broker: RunningBroker, folders: 
             kernel.until_activity("idle")
 
 
-def test_a_terminal_sees_no_gpu_either(broker: RunningBroker, folders: Folders) -> None:
+def test_a_terminal_sees_no_gpu_either(server: JupyterServer) -> None:
     """Case 82."""
-    with running_server(broker, folders.root) as server:
-        until("the connection", lambda: "broker_connected" in server.log.read_text())
-        name = server.http.post("/api/terminals").raise_for_status().json()["name"]
-        url = server.url.replace("http", "ws", 1)
-        terminal = websocket.create_connection(
-            f"{url}/terminals/websocket/{name}?token={TOKEN}", timeout=20
-        )
-        shows = 'echo "<<${CUDA_VISIBLE_DEVICES-unset}>>"\r'
-        terminal.send(json.dumps(["stdin", shows]))
-        shown = ""
-        while "<<>>" not in shown:
-            shown += json.loads(terminal.recv())[-1] or ""
-            assert "<<unset>>" not in shown
-        terminal.close()
-        server.http.delete(f"/api/terminals/{name}")
+    until("the connection", lambda: "broker_connected" in server.log.read_text())
+    name = server.http.post("/api/terminals").raise_for_status().json()["name"]
+    url = server.url.replace("http", "ws", 1)
+    terminal = websocket.create_connection(
+        f"{url}/terminals/websocket/{name}?token={TOKEN}", timeout=WAIT_S
+    )
+    shows = 'echo "<<${CUDA_VISIBLE_DEVICES-unset}>>"\r'
+    terminal.send(json.dumps(["stdin", shows]))
+    shown = ""
+    while "<<>>" not in shown:
+        shown += json.loads(terminal.recv())[-1] or ""
+        assert "<<unset>>" not in shown
+    terminal.close()
+    server.http.delete(f"/api/terminals/{name}")
 
 
 def test_a_notebook_run_without_a_server_is_headless_and_gets_no_gpu_unasked(
@@ -164,46 +181,40 @@ def test_a_notebook_run_without_a_server_is_headless_and_gets_no_gpu_unasked(
 
 
 def test_a_kernel_is_suspended_and_brought_back_on_order(
-    broker: RunningBroker, folders: Folders
+    kernel: Kernel, broker: RunningBroker
 ) -> None:
-    first_use = "--GPUBrokerProvisioner.first_use=none"
-    with running_server(broker, folders.root, first_use) as server:
-        kernel = server.start_kernel()
-        lease = kernel.acquire()
-        with kernel.front_end() as page:
-            before = page.run(BURN)
-            offered = until("the offer", lambda: leased(broker, lease, offers="checkpointed"))
-            assert "checkpointed" in offered.give_backs
-            broker.client.call(routes.RELEASE, lease.id, ReleaseBody(kind="checkpointed"))
-            parked = until("suspension", lambda: leased(broker, lease, state="parked"))
-            assert parked.gave_back == "checkpointed"
-            [slot] = [s for gpu in broker.client.call(routes.GPUS).gpus for s in gpu.slots]
-            assert (slot.state, slot.memory_used_mib) == ("free", 0)
-            assert page.run(READ) == before
+    lease = kernel.acquire()
+    with kernel.front_end() as page:
+        before = page.run(BURN)
+        offered = until("the offer", lambda: leased(broker, lease, offers="checkpointed"))
+        assert "checkpointed" in offered.give_backs
+        broker.client.call(routes.RELEASE, lease.id, ReleaseBody(kind="checkpointed"))
+        parked = until("suspension", lambda: leased(broker, lease, state="parked"))
+        assert parked.gave_back == "checkpointed"
+        [slot] = [s for gpu in broker.client.call(routes.GPUS).gpus for s in gpu.slots]
+        assert (slot.state, slot.memory_used_mib) == ("free", 0)
+        assert page.run(READ) == before
 
 
 def test_a_kernel_is_restarted_on_order_when_its_owner_consented_and_has_saved(
-    broker: RunningBroker, folders: Folders
+    kernel: Kernel, broker: RunningBroker
 ) -> None:
-    first_use = "--GPUBrokerProvisioner.first_use=none"
-    with running_server(broker, folders.root, first_use) as server:
-        kernel = server.start_kernel()
-        lease = kernel.acquire()
-        before = kernel.session()
-        with kernel.front_end() as page:
-            page.run("import gpubroker.simulated as sim; sim.burn(0.1, 100); answer = 42")
-            page.run("import gpubroker; gpubroker.consent_restart()")
-            until("the offer", lambda: leased(broker, lease, offers="restarted"))
-            broker.client.call(routes.RELEASE, lease.id, ReleaseBody(kind="restarted"))
-        after = kernel.session(other_than=before.id)
-        gone = until("the end of the lease", lambda: leased(broker, lease, state="cleared"))
-        assert gone.gave_back == "restarted"
-        assert after.leases == ()
-        with kernel.front_end() as page:
-            shown = page.run("import os; print(repr(os.environ['CUDA_VISIBLE_DEVICES']))")
-            assert shown.splitlines()[-1] == "''"
-            page.run("%gpu restore")
-            assert page.run("print(answer)").strip() == "42"
+    lease = kernel.acquire()
+    before = kernel.session()
+    with kernel.front_end() as page:
+        page.run("import gpubroker.simulated as sim; sim.burn(0.1, 100); answer = 42")
+        page.run("import gpubroker; gpubroker.consent_restart()")
+        until("the offer", lambda: leased(broker, lease, offers="restarted"))
+        broker.client.call(routes.RELEASE, lease.id, ReleaseBody(kind="restarted"))
+    after = kernel.session(other_than=before.id)
+    gone = until("the end of the lease", lambda: leased(broker, lease, state="cleared"))
+    assert gone.gave_back == "restarted"
+    assert after.leases == ()
+    with kernel.front_end() as page:
+        shown = page.run("import os; print(repr(os.environ['CUDA_VISIBLE_DEVICES']))")
+        assert shown.splitlines()[-1] == "''"
+        page.run("%gpu restore")
+        assert page.run("print(answer)").strip() == "42"
 
 
 def leased(
