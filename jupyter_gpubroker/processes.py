@@ -39,7 +39,7 @@ def process_of(pid: int, proc: Path = PROC) -> Process | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The name, field 2, is in parentheses and may contain anything, so count from its end.
-    fields = line.rpartition(b")")[2].split()
+    fields = line.rpartition(b")")[2].split(None, 20)
     if len(fields) < 20 or fields[0] in b"ZX":
         return None
     return Process(

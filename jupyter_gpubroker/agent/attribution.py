@@ -7,7 +7,7 @@ has the uid of the session it names. A mark of an ancestor counts too: a contain
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..core.events import ProcessOnSlot, ProcessOwner
@@ -33,6 +33,8 @@ class Attribution:
         self._kinship = Kinship(table, clock)
         self._pids = Pids(table, self._kinship, clock)
         self._exempt = exempt or Exempt()
+        self._descent = _Found()
+        self._marked = _Found()
 
     def on_slot(
         self,
@@ -61,37 +63,53 @@ class Attribution:
         """Forget processes that nobody asked about for a while."""
         self._pids.sweep()
 
-    def owner(self, kin: Kin, holders: HolderIndex, holder_ids: frozenset[str]) -> Holder | None:
+    def _owner(self, kin: Kin, holders: HolderIndex, holder_ids: frozenset[str]) -> Holder | None:
         """The nearest holder it belongs to, but before all others one that holds this slot.
 
         Holders nest: a kernel started inside a batch job works on the job's slot.
         """
         nearest: Holder | None = None
-        for holder in self._candidates(kin, holders):
-            if holder.id in holder_ids:
-                return holder
-            nearest = nearest or holder
+        for ties in (self._by_descent, self._by_mark):
+            for holder in ties(kin, holders):
+                if holder.id in holder_ids:
+                    return holder
+                nearest = nearest or holder
         return nearest
 
-    def _candidates(self, kin: Kin, holders: HolderIndex) -> Iterator[Holder]:
-        """The most certain first."""
-        for step in kin.line():
-            yield from holders.by_identity.get(step.identity, ())
+    def _by_descent(self, kin: Kin, holders: HolderIndex) -> Sequence[Holder]:
+        """Of its ancestors, then of those whose group or session it or an ancestor is in."""
+        known = self._descent.of(holders).get(kin.identity)
+        if known is not None:
+            return known
+        found = [one for step in kin.line() for one in holders.by_identity.get(step.identity, ())]
         for step in kin.line():
             for leader in (step.group, step.session):
                 for holder in holders.by_pid.get(leader, ()):
-                    if led_by(holder, step.start_ticks, self._table.process(leader)):
-                        yield holder
-        for step in kin.line():
-            for mark in step.marks(self._table):
-                for holder in holders.by_mark.get(mark, ()):
-                    if holder.uid == step.uid:
-                        yield holder
+                    if holder not in found and led_by(
+                        holder, step.start_ticks, self._table.process(leader)
+                    ):
+                        found.append(holder)
+        self._descent.of(holders)[kin.identity] = found
+        return found
+
+    def _by_mark(self, kin: Kin, holders: HolderIndex) -> Sequence[Holder]:
+        known = self._marked.of(holders).get(kin.identity)
+        if known is not None:
+            return known
+        found = [
+            holder
+            for step in kin.line()
+            for mark in step.marks(self._table)
+            for holder in holders.by_mark.get(mark, ())
+            if holder.uid == step.uid
+        ]
+        self._marked.of(holders)[kin.identity] = found
+        return found
 
     def _owned(
         self, kin: Kin, reading: ProcessReading, holders: HolderIndex, holder_ids: frozenset[str]
     ) -> ProcessOnSlot:
-        holder = self.owner(kin, holders, holder_ids)
+        holder = self._owner(kin, holders, holder_ids)
         return ProcessOnSlot(
             pid=kin.pid,
             owned_by=ProcessOwner.FOREIGN if holder is None else holder.owned_by,
@@ -102,6 +120,19 @@ class Attribution:
             computes=_computes(reading),
             is_exempt=holder is None and self._exempt.is_exempt(kin, self._table),
         )
+
+
+class _Found:
+    """Whose processes are, as long as the holders are the same."""
+
+    def __init__(self) -> None:
+        self._holders: HolderIndex | None = None
+        self._by_identity: dict[Identity, Sequence[Holder]] = {}
+
+    def of(self, holders: HolderIndex) -> dict[Identity, Sequence[Holder]]:
+        if holders is not self._holders:
+            self._holders, self._by_identity = holders, {}
+        return self._by_identity
 
 
 def _unmapped(reading: ProcessReading) -> ProcessOnSlot:

@@ -43,6 +43,7 @@ class HolderIndex:
     """The holders, found by what a process shows of them."""
 
     def __init__(self, holders: Sequence[Holder] = ()) -> None:
+        self.holders = holders
         self.by_identity: dict[tuple[int, int], list[Holder]] = defaultdict(list)
         self.by_pid: dict[int, list[Holder]] = defaultdict(list)
         self.by_mark: dict[str, list[Holder]] = defaultdict(list)

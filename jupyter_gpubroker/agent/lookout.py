@@ -43,22 +43,24 @@ class Lookout:
         self._attribution = Attribution(table, clock, exempt)
         self._host = HostActivity(table, self._trees, clock)
         self._fence = Fence()
+        self._index = HolderIndex()
 
     def look(
         self, readings: Sequence[SlotReading], holdings: Holdings, is_simulated: bool
     ) -> tuple[SlotObservation, ...]:
         """One observation for each reading, but none of a slot whose holding is older than what was seen. Raises OSError."""
         trust = self._trust(is_simulated)
-        index = HolderIndex(holdings.holders)
+        if holdings.holders != self._index.holders:
+            self._index = HolderIndex(holdings.holders)
         left_behind = self._left_behind(holdings)
         observations = []
         for reading in readings:
             slot_id = SlotId(reading.uuid)
             held = holdings.slots.get(slot_id)
             if held is None:
-                observations.append(self._one(reading, index, trust))
+                observations.append(self._one(reading, trust))
             elif self._fence.admits(slot_id, held.epoch):
-                seen = self._one(reading, index, trust, held.holder_ids)
+                seen = self._one(reading, trust, held.holder_ids)
                 left = left_behind.get(held.worker_id, ()) if held.is_leaving else ()
                 observations.append(replace(seen, left_behind=left))
             else:
@@ -69,13 +71,14 @@ class Lookout:
     def _one(
         self,
         reading: SlotReading,
-        index: HolderIndex,
         trust: Trust,
         holder_ids: frozenset[str] = frozenset(),
     ) -> SlotObservation:
         listed = reading.processes
         processes = (
-            None if listed is None else self._attribution.on_slot(listed, index, holder_ids, trust)
+            None
+            if listed is None
+            else self._attribution.on_slot(listed, self._index, holder_ids, trust)
         )
         return observation(reading, processes, use_of(reading, processes, holder_ids))
 

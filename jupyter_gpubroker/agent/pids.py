@@ -59,14 +59,15 @@ class Pids:
         self._proven = {identity for identity in self._proven if self._kinship.knows(identity)}
 
     def _is_it(self, process: Process, trust: Trust) -> bool:
-        if trust is Trust.EXACT or (process.pid, process.start_ticks) in self._proven:
+        identity = (process.pid, process.start_ticks)
+        if trust is Trust.EXACT or identity in self._proven:
+            return True
+        if trust is Trust.LIKELY and not self._table.shows_gpu_files:
             return True
         has_gpu = self._table.holds_gpu_file(process.pid)
         if has_gpu:
-            self._proven.add((process.pid, process.start_ticks))
-        if trust is Trust.TO_BE_PROVEN:
-            return has_gpu is True
-        return has_gpu is not False or not self._table.shows_gpu_files
+            self._proven.add(identity)
+        return has_gpu is not False if trust is Trust.LIKELY else has_gpu is True
 
     def _has_ended(self, pid: int, trust: Trust) -> bool:
         """A zombie, or one that was here before, is dead; a number never seen may be of another namespace."""
