@@ -11,6 +11,8 @@ TEST_STAMP := .venv/.installed-test
 
 # Simulated GPUs, only where there is no NVIDIA device at all.
 SIMULATE := GPUBROKER_SIMULATE="$${GPUBROKER_SIMULATE:-auto:2xH200}"
+# Where people try things: git does not track it, and nothing there is overwritten but by something newer.
+PLAYGROUND := playground
 LAB_ARGS ?=
 PYTEST_ARGS ?=
 ROOT_ARGS := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -21,7 +23,10 @@ help: ## list the targets
 
 .PHONY: lab
 lab: $(USER_STAMP) ## open JupyterLab with the broker behind it (LAB_ARGS="--port 9999" is passed on)
-	$(SIMULATE) $(BIN)/jupyter lab $(ROOT_ARGS) $(LAB_ARGS) examples/single_node/quickstart.ipynb
+	@mkdir -p $(PLAYGROUND)
+	@cp -u examples/single_node/* $(PLAYGROUND)
+	@echo "JupyterLab opens $(PLAYGROUND)/quickstart.ipynb, a copy of the one in examples; Ctrl-C ends it."
+	cd $(PLAYGROUND) && $(SIMULATE) $(CURDIR)/$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/quickstart.ipynb $(ROOT_ARGS) $(LAB_ARGS)
 
 .PHONY: demo
 demo: $(USER_STAMP) ## play the whole story by itself, on simulated GPUs

@@ -6,6 +6,10 @@ extras=$1
 # Kept equal to the extra `torch` of pyproject.toml.
 torch=$(sed -nE 's/^torch = \["(torch==[0-9.]+)"\]$/\1/p' pyproject.toml)
 
+say() {
+  printf 'setup: %s\n' "$*"
+}
+
 fail() {
   printf '%s\n' "$*" >&2
   exit 1
@@ -32,6 +36,7 @@ ensure_venv_module() {
     as_root=(sudo -n)
   fi
   command -v apt-get >/dev/null || fail "Python lacks its venv module; install it, then try again."
+  say "installing $package ..."
   "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=580 update -q
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=580 install -y -q "$package"
 }
@@ -46,9 +51,13 @@ wants_torch() {
 if [[ ! -x .venv/bin/pip ]]; then
   python=$(find_python)
   ensure_venv_module "$python"
+  say "making .venv with $("$python" --version) ..."
   "$python" -m venv .venv
 fi
+say "installing jupyter_gpubroker and what [$extras] needs into .venv (some minutes the first time) ..."
 .venv/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[$extras]"
 if wants_torch; then
+  say "installing PyTorch for the tests that need it ..."
   .venv/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock "$torch"
 fi
+say 'done'
