@@ -80,15 +80,14 @@ def queue(as_json: bool) -> None:
     from . import render
 
     with looking() as broker:
-        looked_at(broker)
-        view = broker.call(routes.QUEUE)
+        health, view = looked_at(broker), broker.call(routes.QUEUE)
     if as_json:
         render.echo_json(view)
         return
     if view.waiting:
         render.echo_queue(view.waiting)
-    else:
-        click.echo(f"Nobody waits. {_free(view)}")
+    free = _free(view) + (f" They are simulated ({health.simulates})." if health.simulated else "")
+    click.echo(free if view.waiting else f"Nobody waits. {free}")
 
 
 @click.command(cls=Command)

@@ -90,7 +90,7 @@ def echo_leases(leases: Sequence[LeaseView], names: Mapping[str, str]) -> None:
         (
             lease.id[:SHORT_ID],
             shortened(names.get(lease.session_id, UNKNOWN)),
-            _devices(lease),
+            lent_devices(lease),
             lease.sentence,
         )
         for lease in leases
@@ -220,7 +220,8 @@ def _use(slot: SlotView) -> tuple[str, str, str]:
     return state, used, busy
 
 
-def _devices(lease: LeaseView) -> str:
+def lent_devices(lease: LeaseView) -> str:
+    """What a lease has, in a few words."""
     kinds = [profile or model for model, profile in zip(lease.models, lease.profiles, strict=True)]
     return ", ".join(kinds) + (" (simulated)" if lease.simulated else "") if kinds else UNKNOWN
 

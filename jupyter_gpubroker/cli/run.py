@@ -133,6 +133,7 @@ def _session(broker: BrokerClient, session_id: str, command: tuple[str, ...]) ->
 def _acquire(broker: BrokerClient, body: RequestBody, voice: _Voice) -> LeaseView:
     """Wait until the slots are ours. Leaves the line when interrupted."""
     from ..client import routes
+    from .render import lent_devices
 
     request_id = uuid.uuid4().hex
     with _terminable():
@@ -143,7 +144,8 @@ def _acquire(broker: BrokerClient, body: RequestBody, voice: _Voice) -> LeaseVie
                     voice.say("waiting", request.sentence, request=request.id, place=request.place)
                     continue
                 lease = _granted(request)
-                voice.say("granted", lease.sentence, lease=lease.id, devices=lease.visible_devices)
+                said = f"{lent_devices(lease)} is lent to this command."
+                voice.say("granted", said, lease=lease.id, devices=lease.visible_devices)
                 return broker.call(routes.ACKNOWLEDGE, lease.id)
         except KeyboardInterrupt:
             _leave_line(broker, request_id)

@@ -20,11 +20,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "waiting_held": (
         (
-            "Waiting at place {place} of {waiting}. A holder is idle but its process cannot give the GPU back now; "
+            "Waiting at place {place} of {waiting}. Somebody holds the GPU idle, but the process cannot give it back now; "
             "it is asked again later."
         ),
         (
-            "Esperando en el puesto {place} de {waiting}. Un titular está inactivo, pero su proceso no puede devolver la GPU; "
+            "Esperando en el puesto {place} de {waiting}. Alguien tiene la GPU inactiva, pero su proceso no "
+            "puede devolverla ahora; "
             "se le pedirá de nuevo más tarde."
         ),
     ),
@@ -37,8 +38,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Esperando el reinicio de su kernel; se conserva el puesto en la cola.",
     ),
     "devices_unknown": (
-        "Waiting: the devices were not looked at yet. This takes a moment after the broker's start.",
-        "Esperando: aún no se han examinado los dispositivos. Tarda un momento tras el arranque del broker.",
+        "Waiting: the broker has just started and is looking at the devices. This takes a moment.",
+        "Esperando: el broker acaba de arrancar y examina los dispositivos. Tarda un momento.",
     ),
     "wait_over": (
         "No fitting GPU came free within {waited_ms}. Ask again with a longer wait, or for something smaller.",

@@ -22,8 +22,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "El proceso {pid}, de {whose}, está en la GPU. No se entrega a nadie hasta que ese proceso termine.",
     ),
     "parked_computes": (
-        "Somebody computes on the GPU beside a parked holder. It is not handed on before that stops.",
-        "Alguien calcula en la GPU junto a un titular aparcado. No se entrega a nadie hasta que termine.",
+        "Somebody computes on the GPU beside what was parked on it. It is not handed on before that stops.",
+        "Alguien calcula en la GPU junto a lo que se aparcó en ella. No se entrega a nadie hasta que termine.",
     ),
     "memory_in_use": (
         (
@@ -40,8 +40,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "No hay nadie en la GPU, a juzgar por {judged_by}.",
     ),
     "alone_again": (
-        "The holder is alone on the GPU again.",
-        "El titular vuelve a estar solo en la GPU.",
+        "Nobody else is on the GPU any more.",
+        "Ya no hay nadie más en la GPU.",
     ),
     "not_observable": (
         "Neither processes nor memory of the GPU can be read, so it is not handed on. `gpubroker doctor` says more.",
@@ -54,24 +54,36 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "observed": ("The devices were looked at.", "Se examinaron los dispositivos."),
     "clear_overdue": (
         (
-            "Somebody is still on the GPU {after_ms} after its holder let go, so it is held back. "
+            "Somebody is still on the GPU {after_ms} after it was let go of, so it is held back. "
             "It comes free when that process ends; the admin can end it."
         ),
         (
-            "Alguien sigue en la GPU {after_ms} después de que su titular la soltara, así que se retiene. "
+            "Alguien sigue en la GPU {after_ms} después de que se soltara, así que se retiene. "
             "Quedará libre cuando termine ese proceso; el administrador puede terminarlo."
         ),
     ),
     "no_gpu": (
-        "There is no NVIDIA GPU here, so everything runs on the CPU. `gpubroker doctor` says what was looked for.",
-        "Aquí no hay ninguna GPU de NVIDIA, así que todo se ejecuta en la CPU. `gpubroker doctor` dice qué se ha buscado.",
+        (
+            "There is no NVIDIA GPU here, so everything runs on the CPU. To try things out, `gpubroker admin "
+            "simulation 2xH200` makes simulated ones."
+        ),
+        (
+            "Aquí no hay ninguna GPU de NVIDIA, así que todo se ejecuta en la CPU. Para probar, `gpubroker admin "
+            "simulation 2xH200` simula algunas."
+        ),
     ),
     "probe_unavailable": (
         "The GPUs cannot be read at present ({problem}). Nothing is granted or taken meanwhile; `gpubroker doctor` says more.",
         "Las GPU no pueden leerse ahora ({problem}). Mientras, nada se concede ni se retira; `gpubroker doctor` dice más.",
     ),
     "driver_unavailable": (
-        "The NVIDIA driver does not answer ({error}). Nothing is granted meanwhile; `nvidia-smi` should show the same error.",
-        "El controlador de NVIDIA no responde ({error}). Mientras, nada se concede; `nvidia-smi` debería dar el mismo error.",
+        (
+            "The NVIDIA driver does not answer ({error}). No GPU can be had until it does; `nvidia-smi` should "
+            "show the same error. Cancel to go on without."
+        ),
+        (
+            "El controlador de NVIDIA no responde ({error}). Hasta entonces no puede concederse ninguna GPU; "
+            "`nvidia-smi` debería dar el mismo error. Cancele para seguir sin ella."
+        ),
     ),
 }

@@ -5,20 +5,26 @@ from __future__ import annotations
 SENTENCES: dict[str, tuple[str, str]] = {
     "gave_back": ("Given back by {kind}.", "Se devolvió: {kind}."),
     "holder_cannot_give_back": (
-        "The GPU stays with its holder: no way to give it back works for its process now. `%gpu why` lists the reasons.",
-        "La GPU sigue con su titular: ahora ninguna forma de devolverla funciona en su proceso. `%gpu why` da los motivos.",
+        (
+            "The GPU stays where it is: no way to give it back works for the process that holds it now. `%gpu "
+            "why` lists the reasons."
+        ),
+        (
+            "La GPU sigue donde está: ahora ninguna forma de devolverla funciona en el proceso que la tiene. "
+            "`%gpu why` da los motivos."
+        ),
     ),
     "give_back_failed": (
-        "The holder's side could not give it back.",
-        "El titular no pudo devolverla.",
+        "The process could not give it back.",
+        "El proceso no pudo devolverla.",
     ),
     "not_clear_in_time": (
         "After {kind} the GPU did not come free in time.",
         "Tras {kind}, la GPU no quedó libre a tiempo.",
     ),
     "order_overdue": (
-        "The holder's side did not answer in time, when asked to free the GPU by {kind}.",
-        "El titular no respondió a tiempo cuando se le pidió liberar la GPU: {kind}.",
+        "The process did not answer in time, when asked to free the GPU by {kind}.",
+        "El proceso no respondió a tiempo cuando se le pidió liberar la GPU: {kind}.",
     ),
     "no_such_order": (
         "There is no such order. Look at the lease again.",

@@ -17,16 +17,19 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Se tiene {what} y está en uso.",
     ),
     "lease_quiet": (
-        "{what} is held; its holder has been {verdict} for {for_ms}. After {limit_ms} of this it may go to somebody who waits.",
-        "Se tiene {what}; su titular lleva {for_ms} {verdict}. Tras {limit_ms} así puede pasar a quien espere.",
+        (
+            "{what} is held; its notebook or job has been {verdict} for {for_ms}. After {limit_ms} of this it "
+            "may go to somebody who waits."
+        ),
+        "Se tiene {what}; su cuaderno o trabajo lleva {for_ms} {verdict}. Tras {limit_ms} así puede pasar a quien espere.",
     ),
     "lease_watched": (
-        "{what} is held; its holder is {verdict}, and nobody takes it for that.",
-        "Se tiene {what}; su titular está {verdict}, y nadie la retira por eso.",
+        "{what} is held; its notebook or job is {verdict}, and nobody takes it for that.",
+        "Se tiene {what}; su cuaderno o trabajo está {verdict}, y nadie la retira por eso.",
     ),
     "lease_unseen": (
-        "{what} is held. What its holder does cannot be seen now, so nothing is taken.",
-        "Se tiene {what}. Ahora no se ve qué hace su titular, así que nada se retira.",
+        "{what} is held. What its notebook or job does cannot be seen now, so nothing is taken.",
+        "Se tiene {what}. Ahora no se ve qué hace su cuaderno o trabajo, así que nada se retira.",
     ),
     "lease_leaving": (
         "{what} was let go of and is being checked; it is handed on when nobody is left on it.",
@@ -42,17 +45,18 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{what} se aparcó: su contenido espera en la memoria del equipo. `%gpu unpark` lo recupera.",
     ),
     "lease_over": ("{what} was given back.", "{what} se devolvió."),
-    "verdict": ("The holder is {verdict}.", "El titular está {verdict}."),
+    "verdict": ("The notebook or job is {verdict}.", "El cuaderno o trabajo está {verdict}."),
     "acknowledged": ("The GPU was applied in its process.", "La GPU se aplicó en su proceso."),
     "resumed": ("What was parked is back on the GPU.", "Lo aparcado está de nuevo en la GPU."),
     # --- notice and keep -----------------------------------------------------------------------------------------------
     "lease_noticed": (
         (
-            "The GPU goes back in {due_ms}, since its holder has been {verdict} for {for_ms} and somebody waits for it. "
+            "The GPU goes back in {due_ms}, since its notebook or job has been {verdict} for {for_ms} and "
+            "somebody waits for it. "
             "`%gpu keep` holds on to it, `%gpu release` gives it back now."
         ),
         (
-            "La GPU se devolverá en {due_ms}, pues su titular lleva {for_ms} {verdict} y alguien la espera. "
+            "La GPU se devolverá en {due_ms}, pues su cuaderno o trabajo lleva {for_ms} {verdict} y alguien la espera. "
             "`%gpu keep` la conserva, `%gpu release` la devuelve ya."
         ),
     ),
@@ -65,8 +69,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Este cuaderno lleva {idle_ms} {verdict}, y alguien espera su GPU.",
     ),
     "taken": (
-        "Its holder had been {verdict} for {idle_ms}, and somebody waited for the GPU.",
-        "Su titular llevaba {idle_ms} {verdict}, y alguien esperaba la GPU.",
+        "Its notebook or job had been {verdict} for {idle_ms}, and somebody waited for the GPU.",
+        "Su cuaderno o trabajo llevaba {idle_ms} {verdict}, y alguien esperaba la GPU.",
     ),
     "time_was_over": (
         "The time that the GPU was asked for was over.",
@@ -99,11 +103,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "only_observed": (
         (
-            "The GPU would have gone to somebody who waits, since its holder had been {verdict} for {idle_ms}; "
+            "The GPU would have gone to somebody who waits, since its notebook or job had been {verdict} for {idle_ms}; "
             "at present the broker only observes."
         ),
         (
-            "La GPU habría pasado a quien la espera, pues su titular llevaba {idle_ms} {verdict}; "
+            "La GPU habría pasado a quien la espera, pues su cuaderno o trabajo llevaba {idle_ms} {verdict}; "
             "por ahora el broker solo observa."
         ),
     ),
@@ -132,7 +136,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Esta GPU no se retira por inactividad, así que no hay nada que conservar.",
     ),
     # --- ends ----------------------------------------------------------------------------------------------------------
-    "released": ("The holder released the GPU.", "El titular liberó la GPU."),
+    "released": ("The GPU was released.", "La GPU se liberó."),
     "not_acknowledged": (
         "The process did not apply the GPU within {after_ms}, so it was taken back. Ask again.",
         "El proceso no aplicó la GPU en {after_ms}, así que se retiró. Pídala de nuevo.",

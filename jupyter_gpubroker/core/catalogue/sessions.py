@@ -10,8 +10,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "session_reported": ("The kernel is {activity}.", "El kernel está {activity}."),
     "offer_made": (
-        "The holder's side said how the GPU could be given back.",
-        "El titular indicó cómo podría devolverse la GPU.",
+        "The process said how the GPU could be given back.",
+        "El proceso indicó cómo podría devolverse la GPU.",
     ),
     "restart_announced": (
         "The kernel is being restarted; its GPU waits for it.",

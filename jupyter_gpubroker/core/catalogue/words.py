@@ -40,7 +40,7 @@ WORDS: Mapping[str, Mapping[str, Pair]] = MappingProxyType(
         "why": {
             "no_longer_wanted": ("nobody waits for it any more", "ya nadie la espera"),
             "only_observed": ("the broker only observes now", "ahora el broker solo observa"),
-            "no_longer_idle": ("its holder is back at work", "su titular ha vuelto al trabajo"),
+            "no_longer_idle": ("it is in use again", "vuelve a estar en uso"),
         },
         "mode": {
             "observe": ("observe", "observar"),
