@@ -85,6 +85,11 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
+def switched_off(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a kernel that nothing is done to; it can tell so, however it was switched off."""
+    return {**environ, "GPUBROKER": "off"}
+
+
 def ipykernel_python(argv: Sequence[str]) -> tuple[str, ...] | None:
     """The words that run the Python of an ipykernel which honours PYTHONPATH; None for any other command line."""
     for at, (flag, module) in enumerate(pairwise(argv)):

@@ -1,7 +1,8 @@
 """The Jupyter server extension: puts the parts together and ties them to the server's life.
 
 With it loaded every kernel starts through our provisioner, is watched and reported, and orders of the broker are carried out.
-No broker, no GPU, no permission: the server works all the same, and says so once in its log. GPUBROKER=off: nothing is touched.
+No broker, no GPU, no permission: the server works all the same, and says so once in its log. GPUBROKER=off: nothing is
+touched; kernels know `%gpu`, which says so.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class GPUBrokerExtension(ExtensionApp):
         self._refuse_unknown_keys()
         if is_off():
             self.log.info("gpubroker_off")
+            self._become_default_provisioner()
             return
         server = self._server
         assert server.event_logger is not None

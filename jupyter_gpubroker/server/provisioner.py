@@ -7,7 +7,7 @@ death, restarted: kill(restart=False), cleanup(restart=True), pre_launch, ...
 shutdown:         shutdown_requested(restart=False), cleanup(restart=False)
 too many deaths:  nothing at all but the restarter's "dead" callback
 So only `cleanup(restart=False)` and that callback are final, and only an announced restart carries a lease on. A start never
-waits for the broker. With GPUBROKER=off this is a plain LocalProvisioner.
+waits for the broker. With GPUBROKER=off this is a plain LocalProvisioner, but that `%gpu` exists and says so.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .environment import (
     ipykernel_python,
     is_inherited,
     managed,
+    switched_off,
     with_magic,
 )
 from .hosts import Host, Launched, host_of, simulated_state
@@ -71,8 +72,8 @@ class GPUBrokerProvisioner(LocalProvisioner):
         announced, self._announced = self._announced, None
         self._predecessor, self.session_id = self.session_id, None
         if is_off(env):
-            return kwargs
-        if is_inherited(env):
+            env = switched_off(env)
+        elif is_inherited(env):
             env = inherited(env)
         else:
             self.session_id = uuid.uuid4().hex

@@ -1,12 +1,14 @@
 """Borrow a GPU for this notebook: `import gpubroker`, or `%gpu` in a cell.
 
-Standard library only, so that it works in the kernel of any environment; importing it does nothing but define names. Without a
-broker all of it is harmless and says so. `api` has what is called here, `extension` what IPython loads.
+Standard library only, so that it works in the kernel of any environment. In IPython, importing it makes `%gpu` known;
+elsewhere it does nothing but define names. Without a broker all of it is harmless and says so. `api` has what is called here,
+`extension` what IPython loads.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, List
 
 from .callbacks import on_park, on_unpark
@@ -81,3 +83,15 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     importlib.import_module(".extension", __name__).unload(shell)
+
+
+def _make_the_magic_known() -> None:
+    """A notebook may be run by what knows nothing of us (`jupyter execute`, another server): it is to run there as well."""
+    ipython = sys.modules.get("IPython")
+    get_ipython = getattr(ipython, "get_ipython", None)
+    shell = None if get_ipython is None else get_ipython()
+    if shell is not None:
+        load_ipython_extension(shell)
+
+
+_make_the_magic_known()

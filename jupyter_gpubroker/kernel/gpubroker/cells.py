@@ -34,10 +34,11 @@ def without_first_line(lines: List[str]) -> List[str]:
 
 def install(shell: Any) -> None:
     """Understand `%%gpu cpu`. Installing twice changes nothing."""
-    if without_first_line not in shell.input_transformers_cleanup:
-        shell.input_transformers_cleanup.append(without_first_line)
+    transformers = getattr(shell, "input_transformers_cleanup", None)  # since IPython 7
+    if transformers is not None and without_first_line not in transformers:
+        transformers.append(without_first_line)
 
 
 def uninstall(shell: Any) -> None:
-    if without_first_line in shell.input_transformers_cleanup:
+    if without_first_line in getattr(shell, "input_transformers_cleanup", ()):
         shell.input_transformers_cleanup.remove(without_first_line)

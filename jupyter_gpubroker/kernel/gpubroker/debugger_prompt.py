@@ -15,7 +15,6 @@ import re
 import sys
 from typing import Any, Callable
 
-from .cpu_only import cpu_only
 from .errors import GPUBrokerError, Interrupted, Plain
 from .sentences import say
 from .telling import tell
@@ -55,6 +54,8 @@ def install(act: Callable[[str], None]) -> None:
         words = line.strip()[len("%gpu") :].strip()
         verb, _, expression = words.partition(" ")
         if verb == "cpu" and expression:
+            from .cpu_only import cpu_only
+
             with cpu_only(say("gpu_away")):
                 return original(self, expression)
         try:

@@ -30,7 +30,7 @@ from .offer import Offers
 from .parking import Parking
 from .quantities import duration_text
 from .sentences import of_view, say
-from .session import Session
+from .session import Session, why_not_lent
 from .telling import tell
 from .waiting import Wait
 
@@ -411,21 +411,20 @@ def state_folder() -> str:
 
 
 class _Current:
-    """The runtime of this process, or why it has none."""
+    """The runtime of this process, if it has one."""
 
     runtime: Optional[Runtime] = None
-    why_not: Optional[str] = None
 
 
 def current() -> Runtime:
     """The runtime of this process. Raises Unavailable with the reason where there is none."""
     if _Current.runtime is None:
-        raise Unavailable(_Current.why_not or say("not_managed"))
+        raise Unavailable(say(why_not_lent(os.environ) or "not_managed"))
     return _Current.runtime
 
 
-def set_current(runtime: Optional[Runtime], why_not: Optional[str] = None) -> None:
-    _Current.runtime, _Current.why_not = runtime, why_not
+def set_current(runtime: Optional[Runtime]) -> None:
+    _Current.runtime = runtime
 
 
 def is_running() -> bool:

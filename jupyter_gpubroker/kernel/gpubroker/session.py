@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Mapping, MutableMapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, MutableMapping, Optional, Sequence
 
 from .broker import Broker, View
 from .errors import Refused, Unavailable
@@ -95,25 +95,27 @@ class Session:
 
 def of_environment(environ: MutableMapping[str, str]) -> Session:
     """The session of this process, claimed for it. Raises Unavailable with the reason where there is none."""
-    why_not, session_id, url = _mark(environ)
+    why_not = why_not_lent(environ)
     if why_not is not None:
         raise Unavailable(say(why_not))
+    session_id, url = environ["GPUBROKER_SESSION"], environ["GPUBROKER_URL"]
     session = Session(session_id, Broker(url), environ.get("JPY_SESSION_NAME") or "kernel")
     environ[HOLDER] = f"{session_id}:{session.pid}"
     return session
 
 
-def _mark(environ: Mapping[str, Any]) -> Tuple[Optional[str], str, str]:
-    """The code of why this is no process that GPUs are lent to, or None; the session's id; the broker's URL."""
-    session_id, url = environ.get("GPUBROKER_SESSION", ""), environ.get("GPUBROKER_URL", "")
+def why_not_lent(environ: Mapping[str, str]) -> Optional[str]:
+    """The code of why this is no process that GPUs are lent to, or None."""
+    session_id = environ.get("GPUBROKER_SESSION", "")
     holder_session, _, holder_pid = environ.get(HOLDER, "").partition(":")
-    why_not = None
     if environ.get("GPUBROKER", "").lower() == "off":
-        why_not = "switched_off"
-    elif environ.get("GPUBROKER_INHERITED") or environ.get("GPUBROKER_JOB"):
-        why_not = "inherited"
-    elif not session_id or not url:
-        why_not = "not_managed"
-    elif holder_session == session_id and holder_pid != str(os.getpid()):
-        why_not = "child_process"
-    return why_not, session_id, url
+        return "switched_off"
+    if environ.get("GPUBROKER_INHERITED") or environ.get("GPUBROKER_JOB"):
+        return "inherited"
+    if not session_id or not environ.get("GPUBROKER_URL"):
+        return "not_managed"
+    if not environ["GPUBROKER_URL"].startswith("unix:///"):
+        return "bad_url"
+    if holder_session == session_id and holder_pid != str(os.getpid()):
+        return "child_process"
+    return None

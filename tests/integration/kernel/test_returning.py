@@ -97,6 +97,7 @@ def test_a_cell_may_run_without_the_gpu_and_is_kept_off_it(kernel: Kernel) -> No
 
 def test_our_commands_work_at_a_prompt_while_the_gpu_is_away(kernel: Kernel) -> None:
     hold_and_use(kernel)
+    prompt: list[str | Callable[[str], str]]
     prompt = [lends_to_a_rival(kernel, "%gpu cpu 6 * 7"), "%gpu", "%gpu cpu block.read()", "c", "c"]
     ran = kernel.run(f"import pdb; pdb.set_trace()\n{USE}", prompt)
     assert "42" in ran.text

@@ -79,12 +79,16 @@ def test_without_a_broker_kernels_start_on_the_cpu(broker: RunningBroker, folder
     assert "Traceback" not in log
 
 
-def test_switched_off_nothing_is_touched(broker: RunningBroker, folders: Folders) -> None:
+def test_switched_off_nothing_is_touched_and_the_magic_says_so(
+    broker: RunningBroker, folders: Folders
+) -> None:
     with running_server(broker, folders.root, GPUBROKER="off") as server:
-        environ = environ_of(start_plainly(server))
+        kernel = start_plainly(server)
+        environ = environ_of(kernel)
+        with kernel.front_end() as page:
+            assert "switched off" in page.run("%gpu request")
     assert "CUDA_VISIBLE_DEVICES" not in environ
     assert not environ.keys() & {"GPUBROKER_SESSION", "GPUBROKER_URL", "GPUBROKER_INHERITED"}
-    assert "jupyter_gpubroker" not in environ.get("PYTHONPATH", "")
     assert broker.client.call(routes.SESSIONS).sessions == ()
 
 

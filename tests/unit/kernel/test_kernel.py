@@ -212,6 +212,29 @@ def test_the_doctor_names_what_is_wrong(shell: Shell, double: DoubleBroker) -> N
     assert not found["hooks"].ok  # a plain shell has no prompts to hold
 
 
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "borrows no GPUs"),
+        ({"GPUBROKER": "off"}, "switched off"),
+        ({"GPUBROKER_JOB": "1"}, "keeps the devices of the job"),
+    ],
+)
+def test_importing_the_name_makes_the_magic_known_where_nobody_prepared_the_kernel(
+    environ: dict[str, str], told: str
+) -> None:
+    script = (
+        "from IPython.core.interactiveshell import InteractiveShell as Shell\n"
+        "shell = Shell.instance()\n"
+        "print(shell.run_cell('import gpubroker\\n%gpu request').success)\n"
+        "print(shell.run_cell('%%gpu cpu\\n6 * 7').result)"
+    )
+    said = output_of(script, environ)
+    assert told in said
+    assert said.split()[-1] == "42"
+    assert "False" not in said
+
+
 def test_names_that_do_not_exist_are_an_ordinary_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'requst'"):
         _ = gpubroker.requst
@@ -256,16 +279,21 @@ def test_the_line_shows_no_names_of_others() -> None:
 # --- what it costs ---------------------------------------------------------------------------------
 
 
-def modules_after(statement: str) -> set[str]:
-    script = f"import json, sys; before = set(sys.modules); {statement}; print(json.dumps(sorted(set(sys.modules) - before)))"
-    ran = subprocess.run(
+def output_of(script: str, environ: dict[str, str] | None = None) -> str:
+    """What a new process with our name on its path prints."""
+    home = {"IPYTHONDIR": os.environ["IPYTHONDIR"], "PATH": os.environ["PATH"]}
+    return subprocess.run(
         [sys.executable, "-c", script],
-        env={"PYTHONPATH": KERNEL_PATH, "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": KERNEL_PATH, **home, **(environ or {})},
         capture_output=True,
         text=True,
         check=True,
-    )
-    return set(json.loads(ran.stdout))
+    ).stdout
+
+
+def modules_after(statement: str) -> set[str]:
+    script = f"import json, sys; before = set(sys.modules); {statement}; print(json.dumps(sorted(set(sys.modules) - before)))"
+    return set(json.loads(output_of(script)))
 
 
 def test_importing_the_name_loads_next_to_nothing() -> None:

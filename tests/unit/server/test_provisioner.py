@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -261,13 +262,23 @@ async def test_an_inherited_allocation_is_no_business_of_the_brokers(
     assert host.told == []
 
 
-async def test_off_means_a_plain_provisioner(host: RecordingHost, tmp_path: Path) -> None:
+async def test_off_means_a_plain_provisioner_whose_kernels_can_say_so(
+    host: RecordingHost, tmp_path: Path
+) -> None:
     kernel = Kernel(host, tmp_path, IPYKERNEL)
     env = {"GPUBROKER": "off", "CUDA_VISIBLE_DEVICES": "2"}
     arguments = await kernel.provisioner.pre_launch(env=dict(env))
-    assert arguments["env"] == env
-    assert "--ext=gpubroker" not in arguments["cmd"]
+    assert arguments["env"] == {**env, "PYTHONPATH": str(KERNEL_PATH)}
+    assert "--ext=gpubroker" in arguments["cmd"]
     assert host.told == []
+
+
+async def test_off_by_a_mark_is_told_to_the_kernel(host: RecordingHost, tmp_path: Path) -> None:
+    host.places.off_marker.parent.mkdir(parents=True, exist_ok=True)
+    host.places.off_marker.touch()
+    env = {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}
+    arguments = await Kernel(host, tmp_path).provisioner.pre_launch(env=dict(env))
+    assert arguments["env"] == {**env, "GPUBROKER": "off"}
 
 
 @pytest.mark.parametrize(
