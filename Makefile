@@ -19,7 +19,7 @@ ROOT_ARGS := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: lab
 lab: $(USER_STAMP) ## open JupyterLab with the broker behind it (LAB_ARGS="--port 9999" is passed on)
@@ -36,6 +36,10 @@ demo: $(USER_STAMP) ## play the whole story by itself, on simulated GPUs
 test: lint ## check style and types, then run every test that needs no NVIDIA GPU (PYTEST_ARGS="-k queue" is passed on)
 	tools/packages.sh
 	$(BIN)/pytest -m "not hardware" $(PYTEST_ARGS)
+
+.PHONY: hardware
+hardware: $(TEST_STAMP) ## check on a real GPU what only one can tell, and switch on what was seen to work (8 minutes)
+	$(BIN)/python -m tests.hardware
 
 .PHONY: lint
 lint: $(TEST_STAMP) ## check style, types and who imports whom

@@ -19,11 +19,11 @@ def has_compiler() -> bool:
     return shutil.which("gcc") is not None
 
 
-def build(folder: Path) -> Path:
+def build(folder: Path, source: Path = SOURCE, name: str = "libnvidia-ml.so.1") -> Path:
     """The library, compiled into `folder`."""
-    library = folder / "libnvidia-ml.so.1"
+    library = folder / name
     subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, SOURCE],
+        ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, source],
         check=True,
     )
     return library
