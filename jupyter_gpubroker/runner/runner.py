@@ -104,11 +104,14 @@ class Runner:
     async def _leave_when_unneeded(self) -> None:
         while True:
             await self._unneeded.wait()
+            # Not `wait_for`: before Python 3.12 it may swallow a cancellation.
+            needed = asyncio.create_task(self._needed.wait())
             try:
-                await asyncio.wait_for(self._needed.wait(), self._linger_s)
-            except asyncio.TimeoutError:
-                if await self._leave():
+                await asyncio.wait((needed,), timeout=self._linger_s)
+                if not needed.done() and await self._leave():
                     return
+            finally:
+                needed.cancel()
 
     async def _leave(self) -> bool:
         """End the session unless somebody is about to submit or just did."""

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-from typing_extensions import Self
-
 from ...client import AsyncBrokerClient, BrokerDown, BrokerError, PlaceRefused, Places
 from ...client.start import ensure_broker
 from .notebook import Failed, JupyterServer
@@ -56,7 +54,7 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
         self._cancel: Callable[[], object] | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Interruption:  # noqa: PYI034 - `Self` is for Python 3.11 on
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._before[number] = signal.signal(number, self._asked)
         return self

@@ -18,7 +18,7 @@ from jupyter_gpubroker.quantities import duration_ms
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "single_node" / "quickstart.ipynb"
 BY_HAND = "by-hand"
