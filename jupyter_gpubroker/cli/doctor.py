@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from .options import connect, json_option, looked_at, no_broker_left_behind
-from .outcome import Command, Exit
+from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
     from ..client import Places
@@ -95,6 +95,22 @@ def devices_are_read(_places: Places) -> Seen:
     return Seen(bool(gpus), f"{len(gpus)} {kind}GPUs with {slots} slots are there.")
 
 
+def use_is_seen(places: Places) -> Seen:
+    """Can it be told of every slot whether it is in use? What cannot is never taken back when idle."""
+    from ..client import routes
+    from .probe import BLIND, blind_slots, look
+
+    with connect() as broker:
+        simulates = broker.call(routes.HEALTH).simulates
+    found, _ = look(places, simulates)
+    blind = blind_slots(found)
+    if not blind:
+        return Seen(True, "Of every slot a counter tells whether it is in use.")
+    uuid, why = next(iter(blind.items()))
+    more = f" and {len(blind) - 1} more" if len(blind) > 1 else ""
+    return Seen(False, f"No counter tells whether {uuid}{more} is in use ({why}). {BLIND}")
+
+
 def simulation_is_known(places: Places) -> Seen:
     """What will a broker simulate that is started by somebody who does not say?"""
     setting = places.remembered_simulation()
@@ -153,6 +169,7 @@ CHECKS: Mapping[str, Look] = {
     "places": places_are_fit,
     "broker": broker_answers,
     "devices": devices_are_read,
+    "use": use_is_seen,
     "simulation": simulation_is_known,
     "give_backs": give_backs_work,
     "server": server_uses_us,
@@ -185,5 +202,5 @@ def _look(look: Look, places: Places) -> Seen:
 
     try:
         return look(places)
-    except (BrokerDown, BrokerError, PlaceRefused, OSError) as error:
+    except (BrokerDown, BrokerError, Ended, PlaceRefused, OSError) as error:
         return Seen(False, str(error))

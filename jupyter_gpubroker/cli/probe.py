@@ -1,7 +1,7 @@
 """`gpubroker probe`: what this machine's devices are and what can be known of them, past the broker.
 
-The document that `--json` prints can be simulated (`GPUBROKER_SIMULATE=@probe.json`), so that somebody's hardware can be
-replayed where it is not.
+The document that `--json` prints can be simulated (`GPUBROKER_SIMULATE=@/path/to/probe.json`), so that
+somebody's hardware can be replayed where it is not.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from .options import json_option
 from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
+    from ..client import Places
     from ..devices.choice import Choice
-    from ..devices.dump import GpuDump, ProbeDump
+    from ..devices.dump import ProbeDump
     from ..devices.reader import SlotReading
 
+# What it means that no counter tells whether a slot is in use, and what to do.
+BLIND = (
+    "So it is not taken back when idle. A DCGM exporter can tell: gpubroker admin sources add prometheus URL "
+    "(docs/devices.md)."
+)
 _MISSING = {
     "not_supported": "the device has none",
     "no_permission": "this user may not read it",
@@ -37,26 +43,43 @@ def probe(as_json: bool) -> None:
     With --json, the devices and what can be known of them: no processes, nothing about people.
     """
     from ..client import Places
-    from ..devices.choice import choose
-    from ..devices.simulated_spec import SpecError
     from . import render
 
     places = Places.find()
     places.prepare()  # simulated GPUs lie there, in a folder that must be closed to others
-    try:
-        choice = choose(os.environ.get("GPUBROKER_SIMULATE"), places.simulated)
-        choice = replace(choice, sources=places.sources)
-    except SpecError as error:
-        raise Ended(Exit.USAGE, "bad_simulation", f"GPUBROKER_SIMULATE: {error}") from error
-    found, readings = asyncio.run(_probe(choice))
+    found, readings = look(places, os.environ.get("GPUBROKER_SIMULATE"))
     if as_json:
         render.echo_json(found)
     else:
         _echo(found, {reading.uuid: reading for reading in readings})
 
 
-async def _probe(choice: Choice) -> tuple[ProbeDump, Sequence[SlotReading]]:
-    """Everything, in a child that a sick driver may block."""
+def look(places: Places, simulate: str | None) -> tuple[ProbeDump, Sequence[SlotReading]]:
+    """Everything that the devices tell now. Ends the command where they cannot be read."""
+    from ..devices.choice import choose
+    from ..devices.simulated_spec import SpecError
+
+    try:
+        choice = choose(simulate, places.simulated)
+    except SpecError as error:
+        raise Ended(Exit.USAGE, "bad_simulation", f"GPUBROKER_SIMULATE: {error}") from error
+    return asyncio.run(_look(replace(choice, sources=places.sources)))
+
+
+def blind_slots(found: ProbeDump) -> dict[str, str]:
+    """The slots of which no counter tells whether they are in use, and why."""
+    blind = {}
+    for gpu in found.gpus:
+        slots = [(mig.uuid, mig.signals) for mig in gpu.mig] or [(gpu.uuid, gpu.signals)]
+        for uuid, signals in slots:
+            why = {signals.get("utilisation", "failed"), signals.get("engines", "failed")}
+            if gpu.state == "ok" and "ok" not in why:
+                blind[uuid] = _MISSING[min(why - {"not_supported"}, default="not_supported")]
+    return blind
+
+
+async def _look(choice: Choice) -> tuple[ProbeDump, Sequence[SlotReading]]:
+    """In a child that a sick driver may block."""
     from ..devices.child import ChildUnavailable
     from ..devices.dump import dump_of
     from ..devices.probe_client import ProbeClient, probe_argv
@@ -88,8 +111,11 @@ def _echo(found: ProbeDump, readings: Mapping[str, SlotReading]) -> None:
                 (str(gpu.index), gpu.model, kind, gpu.state, *_use(readings.get(uuid)), uuid)
             )
     render.echo_table(("GPU", "MODEL", "SLICE", "STATE", "USED", "PIDS", "ID"), rows)
-    for sentence in _remarks(found.gpus):
-        click.echo(sentence)
+    for gpu in found.gpus:
+        for problem in gpu.problems:
+            click.echo(f"{gpu.uuid}: {problem}.")
+    for uuid, why in blind_slots(found).items():
+        click.echo(f"{uuid}: no counter tells whether it is in use ({why}). {BLIND}")
 
 
 def _use(reading: SlotReading | None) -> tuple[str, str]:
@@ -101,20 +127,3 @@ def _use(reading: SlotReading | None) -> tuple[str, str]:
     memory_mib, processes = reading.memory_used_mib, reading.processes or ()
     used = render.UNKNOWN if memory_mib is None else say_memory(memory_mib)
     return used, ", ".join(str(process.pid) for process in processes) or render.UNKNOWN
-
-
-def _remarks(gpus: Sequence[GpuDump]) -> list[str]:
-    """What is wrong, and whether it can be seen that a slot is in use: that is what everything here rests on."""
-    remarks: list[str] = []
-    for gpu in gpus:
-        remarks.extend(f"{gpu.uuid}: {problem}." for problem in gpu.problems)
-        slots = [(mig.uuid, mig.signals) for mig in gpu.mig]
-        for uuid, signals in slots or [(gpu.uuid, gpu.signals)]:
-            why = {signals.get("utilisation", "failed"), signals.get("engines", "failed")}
-            if "ok" not in why and gpu.state == "ok":
-                reason = _MISSING[min(why - {"not_supported"}, default="not_supported")]
-                remarks.append(
-                    f"{uuid}: no counter tells whether it is in use ({reason}), so it is not taken back when idle. "
-                    "A DCGM exporter can tell: gpubroker admin sources add prometheus URL"
-                )
-    return remarks

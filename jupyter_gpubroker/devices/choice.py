@@ -26,7 +26,7 @@ class Choice:
 
 
 def choose(setting: str | None, folder: Path, root: Path = Path("/")) -> Choice:
-    """Read a `GPUBROKER_SIMULATE` value: nothing, `SPEC`, `@FILE` (a dump of the probe), or either after `auto:`.
+    """Read a `GPUBROKER_SIMULATE` value: nothing, `SPEC`, `@FILE` (what the probe wrote down), or either after `auto:`.
 
     Raises `SpecError` for a bad spec.
     """
@@ -34,7 +34,8 @@ def choose(setting: str | None, folder: Path, root: Path = Path("/")) -> Choice:
         return Choice(None)
     from .simulated_devices import check_spec
 
-    spec = check_spec(setting.removeprefix(AUTO))
+    spec = setting.removeprefix(AUTO)
+    check_spec(spec)
     if setting.startswith(AUTO) and nvidia_present(root):
         return Choice(None)
     return Choice(spec, folder)

@@ -168,8 +168,14 @@ class ExportedReader:
         return self._reader.health()
 
     def capabilities(self) -> tuple[Capability, ...]:
-        """What an exporter tells counts as told."""
-        told = {reading.uuid for reading in self.observe() if "engines" not in reading.missing}
+        """What an exporter tells counts as told, also before it has shown that it means it."""
+        for feed in self._feeds.values():
+            feed.hear()
+        told = {
+            reading.uuid
+            for reading in self.observe()
+            if reading.missing.get("engines", "no_samples") == "no_samples"
+        }
         return tuple(
             replace(found, signals={**found.signals, "engines": "ok"})
             if found.slot_uuid in told

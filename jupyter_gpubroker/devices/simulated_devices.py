@@ -47,17 +47,19 @@ def devices_of(spec: str, folder: Path) -> Devices:
     return Devices(Inventory("simulated", DRIVER_VERSION, gpus), signals)
 
 
-def check_spec(spec: str) -> str:
-    """The spec, with the path of a file made absolute. Raises `SpecError`."""
+def check_spec(spec: str) -> None:
+    """Raises `SpecError` for a spec that describes no GPUs."""
     if spec.startswith(FROM_FILE):
         _dump(spec)
-        return FROM_FILE + str(Path(spec.removeprefix(FROM_FILE)).expanduser().resolve())
-    parse_spec(spec)
-    return spec
+    else:
+        parse_spec(spec)
 
 
 def _dump(spec: str) -> ProbeDump:
-    path = Path(spec.removeprefix(FROM_FILE)).expanduser()
+    path = Path(spec.removeprefix(FROM_FILE))
+    if not path.is_absolute():
+        # Brokers and probes work in another folder than who names the file.
+        raise SpecError(f"Write the whole path of the file: {FROM_FILE}{path.absolute()}")
     try:
         return read_dump(path)
     except (OSError, msgspec.DecodeError) as error:

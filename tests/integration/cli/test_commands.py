@@ -246,3 +246,16 @@ def test_the_probe_leaves_folders_that_a_broker_can_use(folders) -> None:
     assert (folders.runtime / "gpubroker").stat().st_mode & 0o777 == 0o700
     with running_broker("1xH200") as broker:
         assert broker.client.call(routes.HEALTH).ready
+
+
+def test_the_doctor_names_slots_whose_use_nobody_can_see(folders) -> None:
+    with running_broker("1xA100:3g.40gb+4g.40gb") as broker:
+        result = gpubroker(broker, "doctor", "--json")
+        assert result.returncode == 1
+        (wrong,) = [check for check in json.loads(result.stdout)["checks"] if not check["ok"]]
+        assert wrong["name"] == "use"
+        assert "and 1 more is in use (the device has none)" in wrong["sentence"]
+        assert "gpubroker admin sources add prometheus URL" in wrong["sentence"]
+        refused = gpubroker(broker, "admin", "sources", "add", "prometheus", "ftp://exporter")
+        assert (refused.returncode, "http://HOST:PORT/metrics" in refused.stderr) == (2, True)
+        assert "none" in gpubroker(broker, "admin", "sources", "list").stdout

@@ -51,10 +51,14 @@ def test_a_simulation_of_a_machine_tells_the_same_as_the_machine(dump, state):
     assert again.driver_version == original.driver_version
 
 
-def test_the_path_of_a_file_is_kept_absolute(dump, tmp_path, monkeypatch):
-    # The probe's working folder is another one.
+def test_a_file_is_named_by_its_whole_path(dump, tmp_path, monkeypatch):
+    # Brokers and probes have another working folder.
+    assert choose(f"auto:@{dump}", tmp_path / "state", tmp_path) == Choice(
+        f"@{dump}", tmp_path / "state"
+    )
     monkeypatch.chdir(tmp_path)
-    assert choose("@probe.json", tmp_path / "state") == Choice(f"@{dump}", tmp_path / "state")
+    with pytest.raises(SpecError, match=f"Write the whole path of the file: @{dump}"):
+        choose("@probe.json", tmp_path / "state")
 
 
 @pytest.mark.parametrize(

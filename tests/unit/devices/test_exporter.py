@@ -299,10 +299,10 @@ def test_the_slices_of_an_a100_are_read_by_way_of_an_exporter(state, tmp_path, e
     add_source(sources, Source("prometheus", URL))
     reader.inventory()
     endpoint.answer = page().replace(GPU, gpu.uuid)
-    made[0].hear()
-    assert reader.observe([first])[0].engine_percent == 7
+    assert reader.observe([first])[0].missing["engines"] == "first_sample"
     engines = {one.slot_uuid: one.signals.get("engines") for one in reader.capabilities()}
     assert engines[first] == "ok"
+    assert reader.observe([first])[0].engine_percent == 7
     assert reader.health()[0].uuid == gpu.uuid
     assert reader.accounts(gpu.uuid, [1]) == ()
 
