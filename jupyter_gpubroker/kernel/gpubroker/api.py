@@ -130,25 +130,25 @@ def unpark() -> None:
 @_harmless
 def status() -> None:
     """What this kernel holds or waits for, and what is free."""
-    tell(current().status())
+    tell(current().questions.status())
 
 
 @_harmless
 def why() -> None:
     """Why things are as they are: the decisions about this kernel's GPU, with their numbers."""
-    tell(current().why())
+    tell(current().questions.why())
 
 
 @_harmless
 def queue() -> None:
     """Who waits, in order."""
-    tell(current().queue())
+    tell(current().questions.queue())
 
 
 @_harmless
 def policy() -> None:
     """The rules this kernel's GPU is lent by."""
-    tell(current().policy())
+    tell(current().questions.policy())
 
 
 @_harmless

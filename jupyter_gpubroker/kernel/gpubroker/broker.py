@@ -45,6 +45,9 @@ class Broker:
     def gpus(self) -> View:
         return self._call("GET", "/v1/gpus")
 
+    def policies(self) -> View:
+        return self._call("GET", "/v1/policies")
+
     def queue(self) -> View:
         return self._call("GET", "/v1/queue")
 

@@ -35,8 +35,9 @@ def _broker(runtime: Runtime) -> Check:
         health = runtime.session.broker.health()
     except (Unavailable, Refused) as error:
         return Check("broker", False, str(error))
+    sentence = of_view(health, "mode_sentence")
     return Check(
-        "broker", True, say("check_broker", version=health["version"], mode=health["mode"])
+        "broker", True, say("check_broker", version=health["version"], sentence=sentence).strip()
     )
 
 
@@ -74,7 +75,7 @@ def _variable(runtime: Runtime) -> Check:
 def _cuda(_runtime: Runtime) -> Check:
     state = cuda_state.look()
     ok = state.kind != cuda_state.BLIND
-    sentence = say("check_cuda", state=state.kind) if ok else say("cuda_blind", library=state.by)
+    sentence = say("check_cuda_" + state.kind) if ok else say("cuda_blind", library=state.by)
     return Check("cuda", ok, sentence)
 
 

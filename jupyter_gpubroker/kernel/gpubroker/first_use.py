@@ -1,8 +1,8 @@
 """The first use of a GPU library in a kernel without a GPU: a slot is asked for before the import runs.
 
 Only in the loader's `exec_module`, never in `find_spec`, which others call just to look; only in a cell of the main thread,
-where a person sees the wait and can interrupt it; and once. After an interrupt the import runs without a GPU and the user
-is not asked again. The library's loader stays the one it would have had.
+where a person sees the wait and can interrupt it; and once. After an interrupt or a refusal the import runs without a GPU and
+no other asks again; where nobody could be asked, the next one does. The library's loader stays the one it would have had.
 """
 
 from __future__ import annotations

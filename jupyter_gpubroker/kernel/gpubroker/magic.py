@@ -62,7 +62,7 @@ def _park(words: List[str]) -> str:
 
 def _policy(words: List[str]) -> str:
     consent = arguments.policy(words)
-    return current().policy() if consent is None else current().consent_restart(consent)
+    return current().questions.policy() if consent is None else current().consent_restart(consent)
 
 
 def _plain(act: Callable[[Any], str]) -> Callable[[List[str]], str]:
@@ -96,15 +96,15 @@ def _answer(question: str) -> str:
 
 
 _ACTS: Dict[str, Callable[[List[str]], str]] = {
-    "status": _plain(lambda runtime: runtime.status()),
+    "status": _plain(lambda runtime: runtime.questions.status()),
     "request": _request,
     "keep": _keep,
     "release": _release,
     "park": _park,
     "unpark": _plain(lambda runtime: runtime.unpark()),
-    "why": _plain(lambda runtime: runtime.why()),
+    "why": _plain(lambda runtime: runtime.questions.why()),
     "policy": _policy,
-    "queue": _plain(lambda runtime: runtime.queue()),
+    "queue": _plain(lambda runtime: runtime.questions.queue()),
     "restart": _plain(lambda runtime: runtime.restart()),
     "restore": _plain(lambda runtime: runtime.restore()),
     "doctor": _doctor,

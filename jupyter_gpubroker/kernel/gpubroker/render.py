@@ -10,10 +10,14 @@ from .broker import View
 from .errors import Reason
 from .quantities import duration_text, memory_text
 from .saving import Report
-from .sentences import is_known, of_view, say
+from .sentences import is_known, names, of_view, say
 
-NAMES_MAX = 10
+LOST_MAX = 10
 STORY_MAX = 10
+# What a person may want to know beside the sentence; states are in the sentence, in words.
+NUMBERS = (
+    "place waited_ms expected_in_ms held_for_ms verdict_for_ms limit_ms kept_for_ms keeps_left"
+).split()
 
 
 def what(lease: View) -> str:
@@ -45,7 +49,7 @@ def reason(why: Reason) -> str:
 def status(session: View, lease: Optional[View], queue: View) -> str:
     """What the kernel holds or waits for, and what is free."""
     simulated = f" ({say('simulated')})" if lease and lease["simulated"] else ""
-    lines = [of_view(lease) + simulated if lease else say("no_lease")]
+    lines = [of_view(lease) + simulated] if lease else [*_last(session), say("no_lease")]
     if lease and lease["state"] == "active":
         lines.append(say("way_back", kind=say("kind_" + lease["give_back"])))
     lines += [
@@ -58,13 +62,28 @@ def status(session: View, lease: Optional[View], queue: View) -> str:
     return "\n".join(lines)
 
 
+def _last(session: View) -> List[str]:
+    """What became of the GPU that this kernel, or the process it took the place of, held last."""
+    lease = session.get("last_lease")
+    if not lease:
+        return []
+    ended_ms_ago = lease.get("ended_ms_ago")
+    if ended_ms_ago is None:
+        return [of_view(lease)]
+    return [say("ended_ago", sentence=of_view(lease), time=duration_text(ended_ms_ago))]
+
+
 def why(view: View) -> str:
-    """The sentence, its numbers, and how it came about."""
-    numbers = ", ".join(number(*item) for item in view["numbers"].items() if item[1] is not None)
-    lines = [of_view(view) + (f" ({numbers})" if numbers else "")]
+    """The sentence, the numbers behind it, and how it came about."""
+    numbers = [
+        number(name, view["numbers"][name])
+        for name in NUMBERS
+        if view["numbers"].get(name) is not None
+    ]
+    lines = [of_view(view), *([say("numbers", numbers=", ".join(numbers))] if numbers else [])]
     told = ""
     for step in view["story"][-STORY_MAX:]:
-        said = of_view(step["reason"]) if step["reason"] else step["event"].replace("_", " ")
+        said = of_view(step["reason"])
         if said != told:
             lines.append(f"  {clock(step['at'])}  {said}")
         told = said
@@ -72,14 +91,8 @@ def why(view: View) -> str:
 
 
 def number(name: str, value: Any) -> str:
-    """`held_for_ms`, 61000 as `held for 1m 1s`."""
-    words = name.split("_")
-    text = str(value)
-    if words[-1] == "ms":
-        words, text = words[:-1], duration_text(value)
-    elif words[-1] == "mib":
-        words, text = words[:-1], memory_text(value)
-    return " ".join([*words, text])
+    """`held_for_ms`, 61000 as `held for 1 min 1 s`."""
+    return say("number_" + name, value=duration_text(value) if name.endswith("_ms") else value)
 
 
 def clock(at: str) -> str:
@@ -104,11 +117,13 @@ def queue(view: View) -> str:
     return "\n".join([*(lines or [say("line_empty")]), free])
 
 
-def policy(session: View, lease: Optional[View], consent: str) -> str:
-    lines = [say("policy", policy=session["policy"] or "-", mode=session["mode"])]
+def policy(named: List[View], health: View, lease: Optional[View], consent: str) -> str:
+    """The rules that apply, if any do, with their numbers."""
+    rules = [say("policy", name=rule["name"], sentence=of_view(rule)) for rule in named]
+    lines = [*(rules or [say("policy_none")]), of_view(health, "mode_sentence")]
     if lease and lease["keeps_left"] is not None:
         lines.append(say("policy_keeps", count=lease["keeps_left"]))
-    return "\n".join([*lines, consent])
+    return "\n".join(filter(None, [*lines, consent]))
 
 
 def losses(report: Report) -> str:
@@ -119,18 +134,12 @@ def losses(report: Report) -> str:
         else say("restart_keeps_none")
     )
     lost = [say("restart_loses", name=name, why=why_not) for name, why_not in report.lost.items()]
-    return " ".join([keeps, *lost[:NAMES_MAX], say("restart_loses_always")])
+    return " ".join([keeps, *lost[:LOST_MAX], say("restart_loses_always")])
 
 
 def restored(report: Report) -> str:
     lost = [say("not_restored", name=name, why=why_not) for name, why_not in report.lost.items()]
     return "\n".join([say("restored", names=names(report.saved)), *lost])
-
-
-def names(found: List[str]) -> str:
-    """Some of them, and how many more there are."""
-    more = f" (+{len(found) - NAMES_MAX})" if len(found) > NAMES_MAX else ""
-    return ", ".join(found[:NAMES_MAX]) + more
 
 
 def checks(found: Iterable[Any]) -> str:

@@ -29,6 +29,7 @@ from .notices import Notices
 from .offer import Offers
 from .parking import Parking
 from .quantities import duration_text
+from .questions import Questions
 from .sentences import of_view, say
 from .session import Session, why_not_lent
 from .telling import tell
@@ -74,7 +75,7 @@ class Runtime:
         self.gates = Gates(
             shell, self.main, self.arrival, self.notices, self._cell_runs, self.holder.restarts
         )
-        self._last_request: Optional[str] = None
+        self.questions = Questions(session, self._require, lambda: self.offers.consents)
         self._started = time.monotonic()
 
     def start(self, lease_id: Optional[str] = None) -> None:
@@ -132,7 +133,7 @@ class Runtime:
         broker = self.session.broker
 
         def put(request_id: str) -> View:
-            self._last_request = request_id
+            self.questions.last_request = request_id
             return broker.put_request(request_id, body)
 
         return Wait(broker, put, say("goal_gpu"), self.holder.hand_back)
@@ -192,6 +193,9 @@ class Runtime:
             self.request(wanted)
         except (GPUBrokerError, KeyboardInterrupt) as error:
             self.first_use.done()
+            if isinstance(error, Unavailable):
+                # Nobody has said no: the next first use asks again.
+                self.first_use.rearm()
             tell(str(error) or say("interrupted"), otherwise)
 
     def _hint(self, library: str) -> None:
@@ -307,30 +311,6 @@ class Runtime:
             return say("not_parked")
         self.arrival.bring_back()
         return say("is_back", what=render.what(lease))
-
-    # --- questions ---------------------------------------------------------------------------------
-
-    def status(self) -> str:
-        view = self._require()
-        return render.status(view, self.session.lease, self.session.broker.queue())
-
-    def why(self) -> str:
-        self._require()
-        lease, broker = self.session.lease, self.session.broker
-        if lease is not None:
-            return render.why(broker.why("leases", lease["id"]))
-        if self._last_request is not None:
-            return render.why(broker.why("requests", self._last_request))
-        return say("nothing_to_explain")
-
-    def queue(self) -> str:
-        self._require()
-        return render.queue(self.session.broker.queue())
-
-    def policy(self) -> str:
-        view = self._require()
-        consent = say("consents" if self.offers.consents else "consents_not")
-        return render.policy(view, self.session.lease, consent)
 
     # --- restarts ----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from .errors import Refused
-from .sentences import say
+from .sentences import names, say
 
 DATA, MANIFEST = "variables.pickle", "manifest.json"
 KEPT_S = 30 * 24 * 3600
@@ -124,7 +124,7 @@ class Saver:
 
 def restore_cell(report: Report) -> str:
     """The code of a cell that brings back what was saved."""
-    lines = ["# " + say("restore_cell_head", names=_names(report.saved))]
+    lines = ["# " + say("restore_cell_head", names=names(report.saved))]
     lines += [
         "# " + say("restore_cell_lost", name=name, why=why) for name, why in report.lost.items()
     ]
@@ -231,11 +231,6 @@ def _check_private(folder: str) -> None:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise Refused(say("folder_not_private", folder=folder), "folder_not_private")
-
-
-def _names(names: List[str]) -> str:
-    shown = ", ".join(names[:10])
-    return shown + (f" (+{len(names) - 10})" if len(names) > 10 else "")
 
 
 def kernel_key(shell: Any) -> str:

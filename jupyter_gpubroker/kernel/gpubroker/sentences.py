@@ -6,9 +6,11 @@ The sentences are in `english` and `spanish`. What the broker decides is said in
 from __future__ import annotations
 
 import os
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from .english import ENGLISH
+
+NAMES_MAX = 10
 
 
 def say(code: str, **values: Any) -> str:
@@ -23,6 +25,12 @@ def is_known(code: str) -> bool:
 def of_view(view: Dict[str, Any], field: str = "sentence") -> str:
     """The broker's sentence: `field`, or its Spanish twin."""
     return str((is_spanish() and view.get(field + "_es")) or view.get(field, ""))
+
+
+def names(found: List[str]) -> str:
+    """Some of them, and how many more there are."""
+    more = f" (+{len(found) - NAMES_MAX})" if len(found) > NAMES_MAX else ""
+    return ", ".join(found[:NAMES_MAX]) + more
 
 
 def is_spanish() -> bool:

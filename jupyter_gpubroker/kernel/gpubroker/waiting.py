@@ -21,6 +21,7 @@ STEP_S = 1
 POLL_S = 20
 TICK_S = 0.5
 PAUSE_S = 0.3
+ORDINARY = ("waiting", "waiting_expected")  # reasons to wait that the place in line tells
 
 
 class Cancelled(Plain, asyncio.CancelledError):
@@ -118,6 +119,11 @@ class Wait:
     def _show(self, view: View) -> None:
         self._has_waited = True
         place, expected_ms = view["place"], view["expected_in_ms"]
+        why = view["reason"]
+        if why and why["code"] not in ORDINARY:
+            # There is more to it than the others in line; the broker says what, and what to do.
+            self._board.show(f"{of_view(view)} {self._hint}")
+            return
         substance = say("wait_place", goal=self._goal, place=place or "?", waiting=view["waiting"])
         expected = (
             say("wait_expected", left=duration_text(expected_ms))

@@ -95,6 +95,19 @@ def answered(lease: View, answer: View) -> View:
     return {**lease, "state": "draining", "order": None, "gave_back": order["kind"]}
 
 
+QUESTIONS: dict[str, View] = {
+    "why": {"sentence": "It is so.", "numbers": {}, "story": []},
+    "/v1/health": {"version": "1", "mode": "enforce", "problem": None, "simulated": True},
+    "/v1/queue": {"waiting": [], "free_slots": 1, "slots": 1},
+    "/v1/policies": {
+        "policies": [
+            {"name": "gentle", "sentence": "Idle for 30 min.", "sentence_es": "Ociosa 30 min."},
+            {"name": "balanced", "sentence": "Idle for 20 min.", "sentence_es": "Ociosa 20 min."},
+        ]
+    },
+}
+
+
 def reason(code: str, sentence: str = "So it is.") -> View:
     return {"code": code, "values": {}, "sentence": sentence, "sentence_es": "Así es."}
 
@@ -112,6 +125,7 @@ class DoubleBroker:
         self.asked: list[tuple[str, str, View]] = []
         self.knows_session = True
         self.leases: list[View] = []
+        self.last_lease: View | None = None
         self.requests: dict[str, View] = {}
         self.on_request: Callable[[str], View] = request
         self.refusal: tuple[int, View] | None = None
@@ -148,7 +162,8 @@ class DoubleBroker:
                 self._change.wait_for(lambda: etag != self._etag, wait_s)
             if method == "GET" and etag == self._etag:
                 return 304, self._etag, None
-            status, view = self._view(method, path, body)
+            told = QUESTIONS.get("why" if path.endswith("/why") else path)
+            status, view = (200, told) if told else self._view(method, path, body)
             return status, self._etag, view
 
     @property
@@ -181,7 +196,8 @@ class DoubleBroker:
             return 404, problem("no_such_session", 404)
         waiting = list(self.requests.values())
         session = {"id": SESSION, "server_id": "s", "policy": "gentle", "mode": "enforce"}
-        return 200, {**session, "leases": self.leases, "requests": waiting}
+        last = None if self.leases else self.last_lease
+        return 200, {**session, "leases": self.leases, "requests": waiting, "last_lease": last}
 
     def _request(self, method: str, thing: str) -> tuple[int, View]:
         if method == "PUT":

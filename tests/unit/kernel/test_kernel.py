@@ -19,7 +19,7 @@ from traitlets.config import Config
 
 import gpubroker
 from gpubroker import cuda_state, render, runtime
-from gpubroker.errors import Interrupted, Refused
+from gpubroker.errors import Interrupted, Refused, Unavailable
 from tests.conftest import Folders
 from tests.unit.kernel.double import SESSION, DoubleBroker, lease, reason, request, stand_in
 
@@ -184,6 +184,52 @@ def test_the_magic_works_at_a_debuggers_prompt(
     assert double.bodies(":keep") == [{"keep_ms": 1_800_000}]
 
 
+def test_why_tells_of_what_was_refused_last(shell: Shell, double: DoubleBroker) -> None:
+    double.refusal = (422, {"code": "no_gpu", "detail": "There is none."})
+    shell.fail("%gpu request")
+    asked = double.paths("PUT")[-1].rpartition("/")[2]
+    double.refusal = None
+    double.last_lease = lease(state="cleared", sentence="It went back.")
+    assert "It is so." in shell.run("%gpu why")
+    assert double.paths("GET")[-1] == f"/v1/requests/{asked}/why"
+
+
+def test_a_kernel_is_told_what_became_of_its_predecessors_gpu(
+    shell: Shell, double: DoubleBroker
+) -> None:
+    double.last_lease = lease(state="cleared", sentence="It went back.", ended_ms_ago=90_000)
+    said = shell.run("%gpu")
+    assert said.startswith("It went back. (1 min 30 s ago)\nThis kernel holds no GPU")
+    shell.run("%gpu why")
+    assert double.paths("GET")[-1] == f"/v1/leases/{'a' * 32}/why"
+
+
+def test_the_rules_that_apply_are_told_with_their_numbers(
+    shell: Shell, double: DoubleBroker
+) -> None:
+    said = shell.run("%gpu policy")
+    assert said.startswith("The rules `gentle` apply: Idle for 30 min.")
+    assert "balanced" not in said
+
+
+def test_where_nobody_could_be_asked_the_next_first_use_asks_again(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[Exception] = [Unavailable("Nobody is there."), Refused("There is none.")]
+    monkeypatch.setattr(
+        runtime.current(), "request", lambda _: (_ for _ in ()).throw(answers.pop(0))
+    )
+    starts = runtime.current().first_use.library_starts
+    monkeypatch.setattr(runtime.current().first_use, "in_cell", True)
+    with capture_output() as captured:
+        starts("torch")
+        starts("jax")
+        starts("cupy")
+    assert "torch is imported without a GPU" in captured.stdout
+    assert "jax is imported without a GPU" in captured.stdout
+    assert "cupy" not in captured.stdout
+
+
 def test_loading_twice_changes_nothing(shell: Shell) -> None:
     before = runtime.current()
     gpubroker.load_ipython_extension(shell.ipython)
@@ -255,15 +301,15 @@ def test_what_a_lease_is_of() -> None:
 
 
 def test_why_gives_the_sentence_the_numbers_and_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = {"at": "2030-01-01T10:00:00.123Z", "event": "lease_granted", "reason": None}
+    step = {"at": "2030-01-01T10:00:00.123Z", "event": "LeaseGranted", "reason": reason("g")}
     view = {
         "sentence": "It is held.",
-        "numbers": {"held_for_ms": 61_000, "memory_used_mib": 2_048, "verdict": "idle", "x": None},
+        "numbers": {"held_for_ms": 61_000, "keeps_left": 2, "verdict": "idle", "limit_ms": None},
         "story": [step, step, {**step, "reason": reason("r", "Somebody waited.")}],
     }
     lines = render.why(view).splitlines()
-    assert lines[0] == "It is held. (held for 1 min 1 s, memory used 2 GiB, verdict idle)"
-    assert [line.split("  ", 2)[2] for line in lines[1:]] == ["lease granted", "Somebody waited."]
+    assert lines[:2] == ["It is held.", "In numbers: held for 1 min 1 s, 2 more keeps possible."]
+    assert [line.split("  ", 2)[2] for line in lines[2:]] == ["So it is.", "Somebody waited."]
 
 
 def test_the_line_shows_no_names_of_others() -> None:

@@ -53,6 +53,25 @@ def test_the_place_in_line_is_shown_until_the_turn_comes(process: Process, shown
     assert shown.texts[-1].startswith("Waited")
 
 
+def test_who_waits_for_more_than_a_turn_is_told_for_what(process: Process, shown: Shown) -> None:
+    told = "The driver does not answer. `gpubroker doctor` says more."
+    process.double.on_request = lambda request_id: request(
+        request_id, sentence=told, reason=reason("driver_unavailable")
+    )
+
+    def serve() -> None:
+        process.double.wait_until_asked("GET", "", 1)
+        with process.double.changed():
+            for request_id in process.double.requests:
+                process.double.requests[request_id] = granted(request_id)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    wait_for(process).here()
+    thread.join()
+    assert shown.texts[0].startswith(told)
+
+
 def test_an_interrupt_leaves_the_line(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = wait_for(process)
     monkeypatch.setattr(waits, "_show", failing(KeyboardInterrupt()))
