@@ -67,7 +67,8 @@ async def measure(seconds: float) -> dict[str, float | int]:
         probe = ProbeClient(probe_argv(Choice(None)))
         agent = Agent(NodeId("node"), probe, holdings=lambda: holdings, emit=seen.put_nowait)
         agent.start()
-        for _ in range(4):  # the inventory, and rounds until every number is there
+        event: object = None
+        for _ in range(6):  # the inventory, and rounds until every number is there
             event = await seen.get()
         assert isinstance(event, SlotsObserved)
         owned = [one for slot in event.slots for one in slot.processes or () if one.holder_id]
