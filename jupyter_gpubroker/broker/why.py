@@ -105,11 +105,13 @@ def why(views: Views, state: State, thing: Thing, rows: Sequence[AuditRow]) -> w
     elif isinstance(thing, Lease):
         view = views.lease(thing)
         policy = idle.policy_of(state, thing)
-        numbers = {
+        numbers = {"held_for_ms": view.held_for_ms}
+        if view.ended_ago_ms is not None:
+            return wire.WhyView(view.id, view.sentence, view.sentence_es, numbers, story)
+        numbers |= {
             "verdict": view.verdict,
             "verdict_for_ms": view.verdict_for_ms,
             "limit_ms": None if policy is None else idle.limit_ms(policy, thing.verdict),
-            "held_for_ms": view.held_for_ms,
             "kept_for_ms": view.kept_for_ms,
             "keeps_left": view.keeps_left,
             "give_back": view.give_back,

@@ -18,7 +18,8 @@ def simulation(what: str | None, as_json: bool) -> None:
     """
     from ..client import BrokerDown, BrokerError, Places
     from ..client.start import answers, stop_broker
-    from ..devices.simulated_spec import SpecError, parse_spec
+    from ..devices.simulated_devices import check_spec
+    from ..devices.simulated_spec import SpecError
     from . import render
 
     places = Places.find()
@@ -27,7 +28,7 @@ def simulation(what: str | None, as_json: bool) -> None:
         spec = "" if what == "none" else what.removeprefix("auto:")
         try:
             if spec:
-                parse_spec(spec)
+                check_spec(spec)
         except SpecError as error:
             raise Ended(Exit.USAGE, "bad_simulation", str(error)) from error
         places.prepare()

@@ -175,7 +175,9 @@ def _say_ends(sessions: tuple[SessionView, ...]) -> None:
 
     for session in sessions:
         lease = session.last_lease
-        if lease is None or lease.reason is None or lease.reason.code == "released":
+        if session.kind != "kernel" or lease is None or lease.reason is None:
+            continue
+        if lease.reason.code == "released":
             continue
         ago = "" if lease.ended_ago_ms is None else f", {say_duration(lease.ended_ago_ms)} ago"
         click.echo(f"{render.shortened(session.name)}{ago}: {lease.sentence}")

@@ -95,7 +95,7 @@ def echo_leases(leases: Sequence[LeaseView], names: Mapping[str, str]) -> None:
         )
         for lease in leases
     ]
-    echo_table(("LEASE", "HOLDER", "DEVICES", "STATE"), rows)
+    echo_table(("LEASE", "HELD BY", "DEVICES", "STATE"), rows)
 
 
 def echo_requests(requests: Sequence[RequestView]) -> None:
@@ -179,9 +179,13 @@ def devices(health: HealthView, gpus: GpusView) -> str:
         return "no GPU" if health.problem.code == "no_gpu" else "the GPUs cannot be read"
     if not health.ready:
         return "devices not looked at yet"
-    kind = f"simulated ({health.simulates})" if health.simulated else "NVIDIA"
     count = sum(gpu.simulated == health.simulated for gpu in gpus.gpus)
-    return f"{count} {kind} GPU{'' if count == 1 else 's'}"
+    what = "GPU" if count == 1 else "GPUs"
+    return (
+        f"{count} simulated {what} ({health.simulates})"
+        if health.simulated
+        else f"{count} NVIDIA {what}"
+    )
 
 
 def local_time(at: str) -> str:

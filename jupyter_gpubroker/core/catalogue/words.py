@@ -17,7 +17,7 @@ WORDS: Mapping[str, Mapping[str, Pair]] = MappingProxyType(
             "never_used": ("without any use of the GPU", "sin usar la GPU"),
             "serving": ("serving requests", "atendiendo peticiones"),
             "suspect": ("behaving oddly", "comportándose de forma extraña"),
-            "unknown": ("not visible", "no visible"),
+            "unknown": ("out of sight", "fuera de la vista"),
         },
         "kind": {
             "empty": ("letting go of the unused device", "soltar el dispositivo sin usar"),

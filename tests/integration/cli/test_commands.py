@@ -179,7 +179,7 @@ def test_a_command_that_only_looks_leaves_no_broker_where_there_was_none(
 
 
 def test_status_says_what_kind_of_devices_there_are(broker: RunningBroker) -> None:
-    assert "2 simulated (2xH200) GPUs." in gpubroker(broker, "status").stdout
+    assert "2 simulated GPUs (2xH200)." in gpubroker(broker, "status").stdout
     broker.stop()
     text = gpubroker(broker, "status", GPUBROKER_SIMULATE="").stdout
     assert "NVIDIA GPUs" not in text.splitlines()[0]
