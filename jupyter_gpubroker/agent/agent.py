@@ -27,6 +27,7 @@ from ..devices.probe_client import ProbeClient
 from ..devices.reader import CHANGED, NO_NVIDIA_DEVICE, Inventory, SlotReading
 from .condition import power_above_idle_mw
 from .exempt import Exempt
+from .fencing import Fencing
 from .holdings import Holdings
 from .lookout import Lookout, without_owners
 from .offload import Hanging, Offload
@@ -56,6 +57,7 @@ class Agent:
         interval_s: float = INTERVAL_S,
         table: ProcessTable | None = None,
         exempt: Exempt | None = None,
+        fencing: Fencing | None = None,
     ) -> None:
         self._node_id = node_id
         self._probe = probe
@@ -65,6 +67,7 @@ class Agent:
         self._lookout = Lookout(table or ProcessTable(), exempt or Exempt())
         self._offload = Offload()
         self._stopping = Offload()
+        self._fencing = fencing
         self._power_mw: dict[SlotId, int] = {}
         self._turn = asyncio.Lock()
         self._inventory: Inventory | None = None
@@ -89,6 +92,11 @@ class Agent:
     async def inspect(self, slot_ids: Iterable[SlotId]) -> None:
         """Observe these slots now, as after a release; emits before it returns."""
         await self._observe(frozenset(slot_ids))
+
+    async def admit(self) -> None:
+        """Open the fence for what was just granted."""
+        if self._fencing is not None:
+            await self._fencing.keep(self._holdings())
 
     async def stop(self, pid: int, start_ticks: int, *, force: bool) -> None:
         """End a process that the auditor found; harmless when it is gone."""
@@ -138,8 +146,10 @@ class Agent:
         if any(problem.endswith(CHANGED) for problem in problems):
             self._next_inventory_s = 0.0
         observations = await self._attribute(readings)
+        await self.admit()
         self._problem = None
-        self._emit(SlotsObserved(self._node_id, observations, leaving))
+        is_fenced = self._fencing is not None and self._fencing.stands
+        self._emit(SlotsObserved(self._node_id, observations, leaving, is_fenced))
 
     # --- inventory ----------------------------------------------------------------------------------------------------
 
@@ -163,6 +173,8 @@ class Agent:
         self._inventory = inventory
         report = inventory_reported(self._node_id, inventory)
         self._slot_ids = frozenset(slot.id for slot in report.slots)
+        if self._fencing is not None:
+            await self._fencing.know(inventory)
         self._emit(report)
 
     def _unobserved(self, reason: Reason, detail: str) -> None:

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from ..core.events import ProcessOwner
 from ..core.model import SlotId
@@ -31,45 +32,50 @@ _log = logging.getLogger(__name__)
 
 
 class DeviceFence:
-    """`nodes` are the device files of all slots."""
+    """`nodes` are the device files of all slots; they may change."""
 
     def __init__(
-        self, rules: Rules, nodes: Mapping[SlotId, frozenset[Device]], table: ProcessTable
+        self,
+        rules: Rules,
+        table: ProcessTable,
+        nodes: Mapping[SlotId, frozenset[Device]] = MappingProxyType({}),
     ) -> None:
         self._rules = rules
-        self._nodes = nodes
-        self._devices = frozenset[Device]().union(*nodes.values())
+        self.nodes = nodes
         self._trees = Trees(table)
-        self._applied: dict[str, tuple[Path, frozenset[Device]]] = {}
+        self._applied: dict[str, tuple[Path, tuple[frozenset[Device], frozenset[Device]]]] = {}
 
     def sync(self, holdings: Holdings) -> None:
         """Let every holder open what is lent to it and nothing else. Raises OSError where the kernel refuses."""
+        devices = frozenset[Device]().union(*self.nodes.values())
         holders = {holder.id: holder for holder in holdings.holders if holder.mark == holder.id}
         self._forget(holders)
         new = [holder for holder in holders.values() if holder.id not in self._applied]
         trees = self._trees.scan(new) if new else {}
         # A runner before its jobs, which are below it: nobody may what those above may not.
         for holder in sorted(holders.values(), key=lambda one: one.owned_by is ProcessOwner.JOB):
-            denied = self._devices - self._lent(holder, holdings)
+            wanted = (devices, devices - self._lent(holder, holdings))
             if holder.id in self._applied:
                 cgroup, applied = self._applied[holder.id]
-                if applied != denied:
-                    self._apply(holder, cgroup, denied)
+                if applied != wanted:
+                    self._apply(holder, cgroup, *wanted)
             elif trees[holder].has_root:
-                self._apply(holder, self._enclose(holder, trees[holder]), denied)
+                self._apply(holder, self._enclose(holder, trees[holder]), *wanted)
 
     def _lent(self, holder: Holder, holdings: Holdings) -> frozenset[Device]:
         return frozenset[Device]().union(
             *(
-                self._nodes.get(slot_id, frozenset())
+                self.nodes.get(slot_id, frozenset())
                 for slot_id, held in holdings.slots.items()
                 if holder.id in held.holder_ids and not held.is_leaving
             )
         )
 
-    def _apply(self, holder: Holder, cgroup: Path, denied: frozenset[Device]) -> None:
-        self._rules.apply(cgroup, self._devices, denied)
-        self._applied[holder.id] = (cgroup, denied)
+    def _apply(
+        self, holder: Holder, cgroup: Path, devices: frozenset[Device], denied: frozenset[Device]
+    ) -> None:
+        self._rules.apply(cgroup, devices, denied)
+        self._applied[holder.id] = (cgroup, (devices, denied))
 
     def _enclose(self, holder: Holder, tree: Tree) -> Path:
         """The holder's cgroup, with its tree inside. A broker before us may have made it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,11 @@ from ..devices.choice import choose
 from ..devices.probe_client import ProbeClient, probe_argv
 from ..processes import boot_id
 from .agent import Agent, AgentEvent
+from .device_fence import DeviceFence, rules_that_work
+from .exempt import of_users
+from .fencing import Fencing
 from .holdings import holdings
+from .processes import ProcessTable
 
 
 def local_agent(
@@ -22,10 +26,13 @@ def local_agent(
     emit: Callable[[AgentEvent], None],
     interval_s: float,
     sources: Path | None = None,
+    allowed_users: Sequence[str] = (),
+    is_fenced: bool = False,
 ) -> Agent:
     """`simulate` is a GPUBROKER_SIMULATE value, `folder` where simulated GPUs live, `sources` the file of exporters.
 
-    Raises `SpecError` for a bad value.
+    `allowed_users` may use any GPU; `is_fenced` keeps everybody else off what was not lent to them.
+    Raises ValueError for a bad simulation, a user nobody is, and a fence that this process may not put up.
     """
     choice = replace(choose(simulate, folder), sources=sources)
     probe = ProbeClient(probe_argv(choice))
@@ -36,4 +43,16 @@ def local_agent(
         holdings=lambda: holdings(state(), this_boot),
         emit=emit,
         interval_s=interval_s,
+        exempt=of_users(allowed_users),
+        fencing=_fencing() if is_fenced else None,
     )
+
+
+def _fencing() -> Fencing:
+    rules = rules_that_work()
+    if rules is None:
+        raise ValueError(
+            "The kernels cannot be fenced off from GPUs here: this process may not make cgroups and judge what they open. "
+            "Set `fence` to False, or give the broker the rights that docs/threat-model.md names."
+        )
+    return Fencing(DeviceFence(rules, ProcessTable()))

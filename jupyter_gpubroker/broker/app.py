@@ -18,7 +18,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from traitlets import Bool, Enum, Float, Integer, Unicode, default
+from traitlets import Bool, Enum, Float, Integer, List, Unicode, default
 from traitlets.config import Application, Config
 from traitlets.traitlets import TraitError
 
@@ -66,6 +66,15 @@ class BrokerApp(Application):
     ).tag(config=True)
     observe_every_s = Float(
         1.0, min=0.05, max=60.0, help="Seconds between two looks at the devices (0.05 to 60)."
+    ).tag(config=True)
+    allowed_users = List(
+        Unicode(),
+        help="Users who may use any GPU without a lease: never told of nor stopped. Their use keeps a GPU from being lent.",
+    ).tag(config=True)
+    fence = Bool(
+        False,
+        help="Let the kernel refuse to open GPUs that were not lent, by a cgroup for each notebook and job. "
+        "Needs the rights that docs/threat-model.md names.",
     ).tag(config=True)
     attend_grace_s = Float(
         10.0,
@@ -184,8 +193,10 @@ class BrokerApp(Application):
                 emit,
                 self.observe_every_s,
                 self.places.sources,
+                self.allowed_users,
+                self.fence,
             )
-        except ValueError as error:  # the simulated GPUs asked for cannot exist
+        except ValueError as error:  # what was asked for cannot be here
             raise Unfit(str(error)) from error
         if self._is_simulation_asked:
             self.places.remember_simulation(self.simulate)

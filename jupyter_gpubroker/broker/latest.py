@@ -11,7 +11,13 @@ class Latest:
 
     def __init__(self) -> None:
         self._by_node: dict[NodeId, dict[SlotId, SlotObservation]] = {}
+        self._fenced: dict[NodeId, bool] = {}
         self.has_looked = False
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether on every node the kernel refuses to open what was not lent."""
+        return bool(self._fenced) and all(self._fenced.values())
 
     def note(self, event: Event) -> None:
         """Remember what an event of the agent says."""
@@ -22,6 +28,7 @@ class Latest:
             self._by_node[event.node_id] = {key: seen[key] for key in seen if key in ids}
         elif isinstance(event, SlotsObserved):
             seen = self._by_node.setdefault(event.node_id, {})
+            self._fenced[event.node_id] = event.is_fenced
             seen.update((slot.slot_id, slot) for slot in event.slots)
 
     def of(self, node_id: NodeId, slot_id: SlotId) -> SlotObservation | None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from tornado import web
 
 from ..core.check import violations
-from ..core.effects import Effect, InspectSlots, StopProcess, TellOfUse
+from ..core.effects import AdmitHold, Effect, InspectSlots, StopProcess, TellOfUse
 from ..core.events import Event, PolicyApplied
 from ..core.model import SlotId, State, UnleasedUse
 from ..store import Store, StoreFailed, StoreRefused
@@ -63,6 +63,8 @@ class Agent(Protocol):
     async def close(self) -> None: ...
 
     async def inspect(self, slot_ids: Iterable[SlotId]) -> None: ...
+
+    async def admit(self) -> None: ...
 
     async def stop(self, pid: int, start_ticks: int, *, force: bool) -> None: ...
 
@@ -202,16 +204,21 @@ class Service:
         self._loop.send(event, "agent")
 
     def _run_effects(self, effects: Sequence[Effect]) -> None:
-        """Epochs to admit the agent finds in the state; what is left is to look at slots now, and the auditor's business."""
+        """What a grant opens the agent finds in the state."""
         slot_ids: set[SlotId] = set()
+        is_granted = False
         for effect in effects:
             if isinstance(effect, InspectSlots):
                 slot_ids.update(effect.slot_ids)
+            elif isinstance(effect, AdmitHold):
+                is_granted = True
             elif isinstance(effect, TellOfUse):
                 _log_use(effect.use)
             elif isinstance(effect, StopProcess):
                 stop = self._agent.stop(effect.pid, effect.start_ticks, force=effect.force)
                 self._in_background(stop)
+        if is_granted:
+            self._in_background(self._agent.admit())
         if slot_ids:
             self._in_background(self._agent.inspect(slot_ids))
 

@@ -21,6 +21,7 @@ from ..core.model import (
     Lease,
     LeaseState,
     Millis,
+    Mode,
     Notice,
     Owner,
     Reason,
@@ -78,8 +79,14 @@ class Views:
             simulated=is_simulated,
             uptime_ms=round((time.monotonic() - settings.started_s) * 1000),
             problem=problem,
+            isolation=self._isolation(),
             simulates=settings.simulate.removeprefix("auto:") if is_simulated else "",
         )
+
+    def _isolation(self) -> str:
+        if self._latest.is_fenced:
+            return "fenced"
+        return "none" if self._state.modes.mode is Mode.OBSERVE else "advisory"
 
     # --- sessions ------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 # What hardware tests leave in the state folder once they have seen a give-back work here.
 VERIFIED = {"parked": "park-verified.json", "checkpointed": "checkpoint-verified.json"}
+ISOLATION = {
+    "none": "Nothing keeps programs off any GPU: the broker only observes, and says who uses what.",
+    "advisory": "Programs see only the GPUs that were lent to them, unless they set CUDA_VISIBLE_DEVICES themselves: then the "
+    "broker finds them within seconds, and names them in `gpubroker gpus`. Only a fence stops them (docs/threat-model.md).",
+    "fenced": "The kernel lets programs open only the GPUs that were lent to them.",
+}
 EXTENSION_CONFIG = Path("etc", "jupyter", "jupyter_server_config.d", "jupyter_gpubroker.json")
 
 
@@ -121,6 +127,14 @@ def simulation_is_known(places: Places) -> Seen:
     )
 
 
+def gpus_are_kept_apart(_places: Places) -> Seen:
+    """What keeps a program off GPUs that were not lent to it?"""
+    from ..client import routes
+
+    with connect() as broker:
+        return Seen(True, ISOLATION[broker.call(routes.HEALTH).isolation])
+
+
 def give_backs_work(places: Places) -> Seen:
     """Which ways of giving a GPU back, beyond those that need nothing, were seen to work on this machine?"""
     from ..client import routes
@@ -171,6 +185,7 @@ CHECKS: Mapping[str, Look] = {
     "devices": devices_are_read,
     "use": use_is_seen,
     "simulation": simulation_is_known,
+    "isolation": gpus_are_kept_apart,
     "give_backs": give_backs_work,
     "server": server_uses_us,
     "kernels": kernels_can_start,

@@ -127,11 +127,15 @@ class SlotObservation:
 
 @dataclass(frozen=True, slots=True)
 class SlotsObserved:
-    """`leaving` are the leases whose holders had let go when the reading began: only for these can it show a slot clear."""
+    """`leaving` are the leases whose holders had let go when the reading began: only for these can it show a slot clear.
+
+    is_fenced: the kernel refuses to open devices that were not lent; for show.
+    """
 
     node_id: NodeId
     slots: tuple[SlotObservation, ...]
     leaving: frozenset[LeaseId]
+    is_fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

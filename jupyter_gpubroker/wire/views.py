@@ -30,6 +30,7 @@ class HealthView(Struct, frozen=True):
     """`pid` and `incarnation` tell brokers apart; `ready` once the devices were looked at (or cannot be: `problem`).
 
     `simulates` are the simulated GPUs that are there, such as `2xH200`; empty where GPUs are real, none, or not looked at yet.
+    `isolation` is what keeps programs off GPUs that were not lent to them: `none`, `advisory` or `fenced`.
     """
 
     status: str
@@ -44,6 +45,7 @@ class HealthView(Struct, frozen=True):
     uptime_ms: int
     problem: ReasonView | None = None
     simulates: str = ""
+    isolation: str = "none"
 
 
 class StoppedView(Struct, frozen=True):

@@ -93,7 +93,7 @@ def holdings(kernel: Kernel, *slots: SlotId, is_leaving: bool = False) -> Holdin
 
 @pytest.mark.skipif(not RULES, reason="only root may make cgroups and judge opens")
 def test_a_running_process_opens_what_is_lent_to_it_and_nothing_else(rules, kernel):
-    fence = DeviceFence(rules, NODES, ProcessTable())
+    fence = DeviceFence(rules, ProcessTable(), NODES)
     assert (kernel.opens(FIRST), kernel.opens(SECOND)) == (True, True)
     fence.sync(holdings(kernel))
     assert (kernel.opens(FIRST), kernel.opens(SECOND)) == (False, False)
@@ -112,9 +112,9 @@ def test_a_running_process_opens_what_is_lent_to_it_and_nothing_else(rules, kern
 
 @pytest.mark.skipif(not RULES, reason="only root may make cgroups and judge opens")
 def test_a_broker_that_starts_anew_goes_on_with_the_cgroup_that_is_there(rules, kernel):
-    DeviceFence(rules, NODES, ProcessTable()).sync(holdings(kernel))
+    DeviceFence(rules, ProcessTable(), NODES).sync(holdings(kernel))
     cgroup = rules.cgroup_of(kernel.process.pid)
-    fence = DeviceFence(rules, NODES, ProcessTable())
+    fence = DeviceFence(rules, ProcessTable(), NODES)
     fence.sync(holdings(kernel, FIRST))
     assert rules.cgroup_of(kernel.process.pid) == cgroup
     assert (kernel.opens(FIRST), kernel.opens(SECOND)) == (True, False)
