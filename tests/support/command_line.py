@@ -16,6 +16,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from click.testing import CliRunner
+
+from jupyter_gpubroker.cli import app
 from jupyter_gpubroker.client import routes
 from jupyter_gpubroker.runner.start import announced
 from jupyter_gpubroker.wire.views import JobView
@@ -31,7 +34,19 @@ def argv(*arguments: str) -> list[str]:
 def gpubroker(
     broker: RunningBroker, *arguments: str, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command to its end, in this process: an interpreter takes longer to start than most commands do to end."""
+    result = CliRunner(env={**broker.environ, **environ}).invoke(
+        app.gpubroker, arguments, prog_name="gpubroker"
+    )
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+
+def gpubroker_process(
+    broker: RunningBroker, *arguments: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """The same in a process of its own, for commands that start others and end as those do."""
     return subprocess.run(
         argv(*arguments),
         env={**broker.environ, **environ},

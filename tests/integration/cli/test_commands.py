@@ -12,7 +12,14 @@ import pytest
 
 from jupyter_gpubroker.client import routes
 from tests.support.broker import Holder, RunningBroker, running_broker
-from tests.support.command_line import answer, argv, ended_runner, gpubroker, submit
+from tests.support.command_line import (
+    answer,
+    argv,
+    ended_runner,
+    gpubroker,
+    gpubroker_process,
+    submit,
+)
 
 
 @pytest.fixture
@@ -99,7 +106,7 @@ def test_why_tells_times_by_the_clock_on_the_users_wall(broker: RunningBroker) -
         lease = holder.acquire()
         told = answer(broker, "why", lease.id, "--json")
         at = datetime.fromisoformat(told["story"][0]["at"].replace("Z", "+00:00"))
-        text = gpubroker(broker, "why", lease.id, TZ="Asia/Kathmandu").stdout
+        text = gpubroker_process(broker, "why", lease.id, TZ="Asia/Kathmandu").stdout
         assert at.astimezone(ZoneInfo("Asia/Kathmandu")).strftime("%Y-%m-%d %H:") in text
 
 

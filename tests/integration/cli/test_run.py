@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_gpubroker.client import routes
 from tests.support.broker import Holder, RunningBroker, running_broker
-from tests.support.command_line import argv, gpubroker
+from tests.support.command_line import argv, gpubroker, gpubroker_process
 
 SHOWS = "import json, os; print(json.dumps(dict(os.environ)))"
 
@@ -47,7 +47,7 @@ def until_free(broker: RunningBroker, slots: int) -> None:
 
 
 def test_the_command_sees_the_slots_and_they_are_given_back(broker: RunningBroker) -> None:
-    result = gpubroker(broker, "run", "--gpus", "2", "--", sys.executable, "-c", SHOWS)
+    result = gpubroker_process(broker, "run", "--gpus", "2", "--", sys.executable, "-c", SHOWS)
     assert result.returncode == 0, result.stderr
     seen = json.loads(result.stdout)
     gpus = broker.client.call(routes.GPUS).gpus
@@ -154,7 +154,7 @@ def test_its_time_limit_ends_the_command(broker: RunningBroker) -> None:
 
 
 def test_switched_off_the_command_runs_without_a_lease(broker: RunningBroker) -> None:
-    result = gpubroker(
+    result = gpubroker_process(
         broker, "run", "--", "sh", "-c", "echo [$GPUBROKER_INHERITED]; exit 4", GPUBROKER="off"
     )
     assert (result.returncode, result.stdout) == (4, "[]\n")
