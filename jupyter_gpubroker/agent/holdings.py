@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ..core.events import ProcessOwner
 from ..core.model import (
+    GiveBackKind,
     JobState,
     LeaseId,
     LeaseState,
@@ -20,6 +21,7 @@ from ..core.model import (
 from ..processes import Process
 
 _INCARNATIONS_MAX = 16
+_ENDS_THE_PROCESS = (None, GiveBackKind.RESTARTED)
 _JOB_HAS_PROCESS = (JobState.STARTING, JobState.RUNNING, JobState.STOPPING)
 
 
@@ -68,13 +70,14 @@ def led_by(holder: Holder, start_ticks: int, leader: Process | None) -> bool:
 class SlotHolding:
     """Who has a slot: the session of its lease, and the job if it is one's (then the session is its runner).
 
-    `is_leaving`: the holder has let go, and the slot was not seen clear since.
+    `is_leaving`: the holder has let go, and the slot was not seen clear since. `is_deserted`: besides, its process has ended.
     """
 
     epoch: int
     session_id: str
     job_id: str | None = None
     is_leaving: bool = False
+    is_deserted: bool = False
 
     @property
     def worker_id(self) -> str:
@@ -116,7 +119,13 @@ def holdings(state: State, boot_id: str) -> Holdings:
             uid = uids[job.session_id]
             holders.append(Holder(job.id, ProcessOwner.JOB, uid, job.pid, job.start_ticks, job.id))
     slots = {
-        hold.slot_id: SlotHolding(hold.epoch, lease.session_id, lease.job_id, lease.is_leaving)
+        hold.slot_id: SlotHolding(
+            epoch=hold.epoch,
+            session_id=lease.session_id,
+            job_id=lease.job_id,
+            is_leaving=lease.is_leaving,
+            is_deserted=lease.is_leaving and lease.gave_back in _ENDS_THE_PROCESS,
+        )
         for lease in leases
         for hold in lease.holds
     }

@@ -61,7 +61,7 @@ class Lookout:
                 observations.append(self._one(reading, trust))
             elif self._fence.admits(slot_id, held.epoch):
                 seen = self._one(reading, trust, held.holder_ids)
-                left = left_behind.get(held.worker_id, ()) if held.is_leaving else ()
+                left = left_behind.get(held.worker_id, ()) if held.is_deserted else ()
                 observations.append(replace(seen, left_behind=left))
             else:
                 _log.error("stale_epoch slot=%s epoch=%d", slot_id, held.epoch)
@@ -97,9 +97,12 @@ class Lookout:
         )
 
     def _left_behind(self, holdings: Holdings) -> Mapping[str, tuple[ProcessOnSlot, ...]]:
-        """By the id of a holder that let go: who is left of first processes that are gone."""
-        leaving = {held.worker_id for held in holdings.slots.values() if held.is_leaving}
-        holders = [holder for holder in holdings.holders if holder.id in leaving]
+        """By the id of a holder that is gone: who is left of it, or of its incarnation before a restart.
+
+        What a holder that lives has started is its own business, also what it started before it was restarted.
+        """
+        gone = {held.worker_id for held in holdings.slots.values() if held.is_deserted}
+        holders = [holder for holder in holdings.holders if holder.id in gone]
         left: dict[str, tuple[ProcessOnSlot, ...]] = {}
         for holder, tree in self._trees.scan(holders).items() if holders else ():
             if not tree.has_root:

@@ -56,7 +56,9 @@ def warnings(state: State, session: Session) -> tuple[Reason, ...]:
 def _uses(draft: Draft, slot_id: SlotId, look: SlotObservation) -> Iterator[UnleasedUse]:
     state, slot = draft.state, draft.state.slots[slot_id]
     lease = None if slot.lease_id is None else state.leases[slot.lease_id]
-    for process in look.processes or ():
+    left = look.left_behind or () if _is_overdue(lease) else ()
+    processes = {process.pid: process for process in (*left, *(look.processes or ()))}
+    for process in processes.values():
         if process.owned_by is ProcessOwner.UNMAPPED or process.is_exempt:
             continue
         kind = _kind(state, slot, lease, process)
@@ -75,11 +77,16 @@ def _uses(draft: Draft, slot_id: SlotId, look: SlotObservation) -> Iterator[Unle
 def _kind(state: State, slot: Slot, lease: Lease | None, process: ProcessOnSlot) -> str | None:
     """What is wrong with the process' being there; None where nothing is."""
     if lease is not None and belongs_to(process, lease):
-        return "left" if lease.state is LeaseState.QUARANTINED else None
+        return "left" if _is_overdue(lease) else None
     for residue in residues_on(state, slot):
         if belongs_to(process, residue) and process.pid == state.sessions[residue.session_id].pid:
             return "parked" if process.computes else None
     return "unleased"
+
+
+def _is_overdue(lease: Lease | None) -> bool:
+    """Whether its slots should be clear by now: whoever is left of the holder stands in somebody's way."""
+    return lease is not None and lease.state is LeaseState.QUARANTINED
 
 
 def _stop_if_due(draft: Draft, use: UnleasedUse) -> None:

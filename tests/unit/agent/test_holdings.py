@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from jupyter_gpubroker.agent.holdings import Holder, SlotHolding, holdings
 from jupyter_gpubroker.core.events import ProcessOwner
 from jupyter_gpubroker.core.model import (
+    GiveBackKind,
     Hold,
     Job,
     JobId,
@@ -155,7 +158,18 @@ def test_a_predecessor_whose_own_lease_is_not_cleared_stands_for_itself():
     }
 
 
-def test_a_slot_whose_holder_let_go_is_leaving():
-    draining = lease("kernel", state=LeaseState.DRAINING)
-    assert holdings(state([session("kernel")], [draining]), BOOT).slots[SLOT].is_leaving
-    assert not holdings(state([session("kernel")], [lease("kernel")]), BOOT).slots[SLOT].is_leaving
+@pytest.mark.parametrize(
+    ("gave_back", "is_deserted"),
+    [(None, True), (GiveBackKind.RESTARTED, True), (GiveBackKind.EMPTY, False)],
+)
+def test_a_slot_whose_holder_let_go_is_leaving_and_deserted_if_its_process_ended(
+    gave_back, is_deserted
+):
+    draining = replace(lease("kernel", state=LeaseState.DRAINING), gave_back=gave_back)
+    held = holdings(state([session("kernel")], [draining]), BOOT).slots[SLOT]
+    assert (held.is_leaving, held.is_deserted) == (True, is_deserted)
+
+
+def test_a_slot_that_is_held_is_neither():
+    held = holdings(state([session("kernel")], [lease("kernel")]), BOOT).slots[SLOT]
+    assert (held.is_leaving, held.is_deserted) == (False, False)

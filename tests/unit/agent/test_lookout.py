@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gpubroker.agent.exempt import Exempt
@@ -14,14 +16,14 @@ from jupyter_gpubroker.devices.reader import SlotReading
 SLOT = SlotId("GPU-1")
 KERNEL = Holder("kernel", ProcessOwner.SESSION, 1000, pid=10, start_ticks=100, mark="kernel")
 HOLDING = SlotHolding(1, "kernel")
-LEAVING = SlotHolding(1, "kernel", is_leaving=True)
+DESERTED = SlotHolding(1, "kernel", is_leaving=True, is_deserted=True)
 
 
 @pytest.fixture
 def look(table):
     lookout = Lookout(table, Exempt())
 
-    def look(holding: SlotHolding = LEAVING, *holders: Holder) -> SlotObservation:
+    def look(holding: SlotHolding = DESERTED, *holders: Holder) -> SlotObservation:
         holdings = Holdings(holders or (KERNEL,), {SLOT: holding})
         (seen,) = lookout.look([SlotReading(SLOT, 0, 0, ())], holdings, is_simulated=False)
         return seen
@@ -61,16 +63,18 @@ def test_a_kernel_that_lives_leaves_nobody_behind(proc, look):
     assert look().left_behind == ()
 
 
-def test_a_holder_that_keeps_its_slot_leaves_nobody_behind(proc, look):
+@pytest.mark.parametrize("holding", [HOLDING, replace(HOLDING, is_leaving=True)])
+def test_a_holder_that_lives_leaves_nobody_behind(proc, look, holding):
+    """Not even what it started before it was restarted, such as a server that never saw the GPU."""
     proc.process(11, parent=1, ticks=200, session=10)
-    assert look(HOLDING).left_behind == ()
+    assert look(holding).left_behind == ()
 
 
 def test_leftovers_of_the_kernel_before_a_restart_are_left_and_the_new_one_is_not(proc, look):
     successor = Holder("kernel", ProcessOwner.SESSION, 1000, 20, 500, mark="new")
     proc.process(20, ticks=500, marks={"GPUBROKER_SESSION": "new"})
     proc.process(11, parent=1, ticks=200, session=10)
-    assert look(LEAVING, successor, KERNEL).left_behind == (left(11),)
+    assert look(DESERTED, successor, KERNEL).left_behind == (left(11),)
 
 
 def test_a_mark_that_another_user_put_on_holds_nothing(proc, look):

@@ -216,6 +216,7 @@ def test_a_child_that_stays_holds_the_slot_back_and_says_who_it_is(world):
     reason = world.slot(SLOT).reason
     assert reason is not None
     assert reason.code == "left_behind"
+    assert [(use.kind, use.pid) for use in uses(world)] == [("left", 77)]
     sees(world)
     assert world.slot(SLOT).state is SlotState.FREE
 
