@@ -1,7 +1,8 @@
 """`python -m jupyter_gpubroker.broker`: reads the configuration, puts the parts together, serves until it is not needed.
 
-Ends by itself when nothing is held, queued or connected for `idle_exit_s`, when its socket was taken away, or on TERM and
-INT. Exit status: 0 done, 1 a bug of ours, 2 configuration or place unfit, 3 another broker is there, 4 the store failed.
+A user's broker ends by itself when nothing is held, queued or connected for `idle_exit_s`; any does when its socket was
+taken away, or on TERM and INT.
+Exit status: 0 done, 1 a bug of ours, 2 configuration or place unfit, 3 another broker is there, 4 the store failed.
 Whoever started it hears over `--ready-fd` that it listens.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 import os
 import platform
 import sys
@@ -23,11 +25,12 @@ from traitlets.config import Application, Config
 from traitlets.traitlets import TraitError
 
 from ..client.errors import PlaceRefused
-from ..client.places import SIMULATE, Places
+from ..client.places import SIMULATE
 from ..core.model import NodeId
 from .logs import log_to
 from .options import Unfit, check_arguments, check_config
 from .place import AnotherBroker, Place
+from .scope import ADMINS, MACHINE, USER, scope_of
 
 if TYPE_CHECKING:
     from ..core.events import Event
@@ -46,9 +49,16 @@ class BrokerApp(Application):
     name = Unicode("gpubroker-broker")
     description = Unicode("Lends this host's GPUs to your notebooks and batch jobs.")
 
-    scope = Enum(["user"], "user", help="Whom the broker serves: `user`, the one who runs it.").tag(
-        config=True
-    )
+    scope = Enum(
+        [USER, MACHINE],
+        USER,
+        help="Whom the broker serves: `user`, the one who runs it; `machine`, everybody on this host, "
+        "as a service with a system user of its own. Given on the command line alone.",
+    ).tag(config=True)
+    admin_group = Unicode(
+        ADMINS,
+        help="The group of people who administer the machine's broker. Root is no admin by itself.",
+    ).tag(config=True)
     simulate = Unicode(
         help="GPUs to simulate, such as 2xH200 or 1xA100:3g.40gb+4g.40gb; with auto: in front only "
         "where there is no NVIDIA device. GPUBROKER_SIMULATE goes before a configuration file; without "
@@ -94,6 +104,7 @@ class BrokerApp(Application):
 
     aliases = {  # noqa: RUF012 - traitlets' way
         "scope": "BrokerApp.scope",
+        "admin-group": "BrokerApp.admin_group",
         "simulate": "BrokerApp.simulate",
         "policy": "BrokerApp.policy_file",
         "config": "BrokerApp.config_file",
@@ -122,9 +133,10 @@ class BrokerApp(Application):
     def initialize(self, argv: Sequence[str] | None = None) -> None:
         """Read options and configuration. Raises Unfit or TraitError."""
         arguments = list(sys.argv[1:] if argv is None else argv)
-        self.places = Places.find()
         check_arguments(arguments, type(self))
         self.parse_command_line(arguments)
+        scope = self.scope
+        self.places = scope_of(scope, self.admin_group).places
         given = deepcopy(self.config)
         self._load(Path(self.config_file) if self.config_file else None)
         check_config(self.config, type(self))
@@ -132,6 +144,11 @@ class BrokerApp(Application):
         if asked is not None:
             self.update_config(Config(BrokerApp=Config(simulate=asked)))
         self.update_config(given)  # the command line has the last word
+        if self.scope != scope:
+            raise Unfit(
+                "The scope is said on the command line, since it decides which configuration is read: --scope=machine"
+            )
+        self._scope = scope_of(scope, self.admin_group)
         self._is_simulation_asked = asked is not None or "simulate" in given.get("BrokerApp", {})
 
     def _load(self, named: Path | None) -> None:
@@ -153,8 +170,8 @@ class BrokerApp(Application):
         if self.detach:
             _detach()
         os.umask(0o077)
-        self.places.prepare()
-        place = Place(self.places.lock, self.places.socket)
+        self.places.prepare(is_open=self._scope.is_open_to_all)
+        place = Place(self.places.lock, self.places.socket, is_open=self._scope.is_open_to_all)
         log_to(self.places.log, cast("int | str", self.log_level))
         sys.exit(asyncio.run(self._serve(place)))
 
@@ -170,9 +187,9 @@ class BrokerApp(Application):
             policy_file=self.policy_file,
             place=place,
             make_agent=self._make_agent,
-            idle_exit_s=self.idle_exit_s,
+            idle_exit_s=self.idle_exit_s if self._scope.ends_unused else math.inf,
             attend_grace_s=self.attend_grace_s,
-            scope=self.scope,
+            scope=self._scope,
             simulate=self.simulate,
             ready=self._tell_ready,
         )

@@ -1,22 +1,29 @@
-"""Who calls: the uid and pid at the other end of the Unix socket, as the kernel tells them.
+"""Who calls: the uid, pid and groups at the other end of the Unix socket, as the kernel tells them.
 
-A user's broker serves that user only. A peer from another user or pid namespace is refused, since there a uid may mean
-somebody else (everybody in a container is uid 1000) and a pid another process. What the kernel does not tell is refused.
+A user's broker serves that user only, a machine's everybody on it. A peer from another user or pid namespace is refused,
+since there a uid may mean somebody else (everybody in a container is uid 1000) and a pid another process. What the kernel
+does not tell is refused. Everything read here is open to every user, so that the broker needs no privilege for it.
 """
 
 from __future__ import annotations
 
+import errno
+import grp
 import os
 import pwd
+import select
 import socket
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ..core.model import Owner
+from ..processes import read_file
 
 _CREDENTIALS = struct.Struct("3i")
-_NAMESPACES = ("user", "pid")
+_SO_PEERGROUPS = 59
+_SO_PEERPIDFD = 77
+_GROUPS_BYTES = 1024  # what Python reads at most: 256 groups
 
 
 class Unidentified(Exception):
@@ -28,25 +35,39 @@ class Caller:
     owner: Owner
     uid: int
     pid: int
+    groups: tuple[str, ...] = ()
+    is_admin: bool = True
 
 
-def identify(peer: socket.socket, served_uid: int) -> Caller:
-    """The caller at the other end of `peer`. Raises Unidentified for everybody but `served_uid`, seen from here."""
-    if peer.family != socket.AF_UNIX:
-        raise Unidentified("The broker serves its Unix socket only.")
-    pid, uid, _ = _CREDENTIALS.unpack(
-        peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    )
-    if uid != served_uid:
-        raise Unidentified(
-            f"This is the broker of {owner_name(served_uid)}; uid {uid} is not served. Use one of your own."
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Whom a broker serves: the user `uid`, who administers it too; or, without one, everybody on this machine.
+
+    There, only who is in the group `admins` administers. Root is no admin by itself.
+    """
+
+    uid: int | None
+    admins: str = ""
+
+    def identify(self, peer: socket.socket) -> Caller:
+        """The caller at the other end of `peer`. Raises Unidentified for everybody who is not served."""
+        if peer.family != socket.AF_UNIX:
+            raise Unidentified("The broker serves its Unix socket only.")
+        pid, uid, gid = _CREDENTIALS.unpack(
+            peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
-    if not _is_in_our_namespaces(pid):
-        raise Unidentified(
-            "The caller runs in another user or pid namespace (a container), where uids and pids mean something else. "
-            "Run the broker inside it, or start the caller outside."
-        )
-    return Caller(owner_name(uid), uid, pid)
+        if self.uid is not None and uid != self.uid:
+            raise Unidentified(
+                f"This is the broker of {owner_name(self.uid)}; uid {uid} is not served. Use one of your own."
+            )
+        if not _is_one_of_us(peer, pid, uid):
+            raise Unidentified(
+                "The caller runs in another user or pid namespace (a container), where uids and pids mean something else. "
+                "Run the broker inside it, or start the caller outside."
+            )
+        groups = _groups(peer, gid)
+        is_admin = self.uid is not None or self.admins in groups
+        return Caller(owner_name(uid), uid, pid, groups, is_admin)
 
 
 @lru_cache(maxsize=1024)
@@ -57,12 +78,51 @@ def owner_name(uid: int) -> Owner:
         return Owner(f"uid:{uid}")
 
 
-def _is_in_our_namespaces(pid: int) -> bool:
-    """False as well where it cannot be known: a pid that is 0 or gone from here, or a process that hides itself."""
+@lru_cache(maxsize=1024)
+def _group_name(gid: int) -> str:
     try:
-        return all(
-            os.stat(f"/proc/{pid}/ns/{kind}").st_ino == os.stat(f"/proc/self/ns/{kind}").st_ino
-            for kind in _NAMESPACES
-        )
-    except OSError:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return f"gid:{gid}"
+
+
+def _groups(peer: socket.socket, gid: int) -> tuple[str, ...]:
+    """The groups that the caller's process had when it connected: those of its login, as for files."""
+    try:
+        packed = peer.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES)
+    except OSError:  # more than fit, or an old kernel
+        packed = b""
+    gids = {gid, *struct.unpack(f"{len(packed) // 4}I", packed)}
+    return tuple(sorted(map(_group_name, gids)))
+
+
+def _is_one_of_us(peer: socket.socket, pid: int, uid: int) -> bool:
+    """Whether pid and uid mean the same there as here. False as well where it cannot be known."""
+    try:
+        status = _fields(read_file(f"/proc/{pid}/status"))
+        uid_map = read_file(f"/proc/{pid}/uid_map")
+        is_same = uid_map == read_file("/proc/self/uid_map")
+    except OSError:  # a pid that is 0 or gone from here
         return False
+    # A pid of a namespace below ours has one for each namespace on the way.
+    is_here = len(status.get("NSpid", "").split()) == 1
+    return is_same and is_here and str(uid) in status["Uid"].split() and not _is_gone(peer)
+
+
+def _is_gone(peer: socket.socket) -> bool:
+    """Whether the process that connected has ended, so that its pid may be another's. Unknown before Linux 6.5."""
+    try:
+        (pidfd,) = struct.unpack("i", peer.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, 4))
+    except OSError as error:
+        return error.errno != errno.ENOPROTOOPT
+    try:
+        end = select.poll()
+        end.register(pidfd, select.POLLIN)
+        return bool(end.poll(0))
+    finally:
+        os.close(pidfd)
+
+
+def _fields(status: bytes) -> dict[str, str]:
+    pairs = (line.partition(":") for line in status.decode(errors="replace").splitlines())
+    return {name: value for name, _, value in pairs}

@@ -21,9 +21,10 @@ class AnotherBroker(Exception):
 class Place:
     """Take it, then `listen`. Raises AnotherBroker."""
 
-    def __init__(self, lock_path: Path, socket_path: Path) -> None:
+    def __init__(self, lock_path: Path, socket_path: Path, *, is_open: bool = False) -> None:
         self._lock_path = lock_path
         self._socket_path = socket_path
+        self._is_open = is_open
         self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,11 +34,14 @@ class Place:
         self._socket_inode: int | None = None
 
     def listen(self) -> socket.socket:
-        """The listening socket, 0600. What a dead broker left at its path is removed; the lock says that it is dead."""
+        """The listening socket, 0600, or 0666 where it is open to all.
+
+        What a dead broker left at its path is removed; the lock says that it is dead.
+        """
         self._socket_path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         listener.setblocking(False)
-        before = os.umask(0o177)
+        before = os.umask(0o111 if self._is_open else 0o177)
         try:
             listener.bind(str(self._socket_path))
         finally:

@@ -21,7 +21,7 @@ from tornado import web
 
 from ..core.check import violations
 from ..core.effects import AdmitHold, Effect, InspectSlots, StopProcess, TellOfUse
-from ..core.events import Event, PolicyApplied
+from ..core.events import Event, ModeSet, PolicyApplied
 from ..core.model import SlotId, State, UnleasedUse
 from ..store import Store, StoreFailed, StoreRefused
 from .api import endpoints
@@ -30,12 +30,14 @@ from .api.call import Broker
 from .attendance import Attendance
 from .clock import Clock
 from .housekeeping import Housekeeping
+from .identity import owner_name
 from .latest import Latest
 from .liveness import Liveness
 from .loop import BrokerTime, Loop
 from .options import Unfit
 from .place import Place
 from .policy_file import PolicyRefused, parse_policy
+from .scope import Scope
 from .server import Server, raise_open_files_max
 from .settings import Settings
 from .why import Refusals
@@ -84,7 +86,7 @@ class Service:
         make_agent: MakeAgent,
         idle_exit_s: float,
         attend_grace_s: float,
-        scope: str,
+        scope: Scope,
         simulate: str,
         ready: Callable[[], None],
     ) -> None:
@@ -103,14 +105,21 @@ class Service:
                 "Move it away to begin with an empty one, and keep it for a report."
             )
         self._loop = Loop(state, self._store, broker_time, self._run_effects)
-        self._policy = _read_policy(policy_file, self._loop.state)
+        self._first_events: list[Event] = []
+        if self._store.mark is None:  # a new database
+            self._first_events.append(ModeSet(owner_name(os.getuid()), scope.first_mode))
+        policy = _read_policy(policy_file, self._loop.state)
+        if policy is not None:
+            self._first_events.append(policy)
         self._latest = Latest()
         self._agent = make_agent(lambda: self._loop.state, self._emit)
         self._liveness = Liveness(self._loop.send)
         self._attendance = Attendance(self._loop.send, attend_grace_s)
         self._housekeeping = Housekeeping(lambda: self._loop.state, place, idle_exit_s)
         self._errands: set[asyncio.Task[None]] = set()
-        settings = Settings(os.getuid(), scope, secrets.token_hex(8), time.monotonic(), simulate)
+        settings = Settings(
+            scope.served, scope.name, secrets.token_hex(8), time.monotonic(), simulate
+        )
         self._told_to_stop = asyncio.Event()
         self._broker = Broker(
             self._loop,
@@ -131,8 +140,8 @@ class Service:
         working = asyncio.create_task(self._loop.run())
         self._loop.subscribe(self._liveness.sync)
         self._loop.subscribe(self._attendance.sync)
-        if self._policy is not None:
-            await self._loop.submit(self._policy, "start")
+        for event in self._first_events:
+            await self._loop.submit(event, "start")
         self._agent.start()
         server = self._listen()
         self._ready()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .identity import Served
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`incarnation` tells this process from the brokers before it; `uid` is who is served.
+    """`incarnation` tells this process from the brokers before it; `served` is who may call.
 
     `simulate` is the setting of that name, such as `auto:2xH200`.
     """
 
-    uid: int
+    served: Served
     scope: str
     incarnation: str
     started_s: float

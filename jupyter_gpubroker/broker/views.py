@@ -13,7 +13,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 
 from .. import __version__
-from ..core import audit, explain, giveback, idle, queue
+from ..core import audit, explain, giveback, idle, modes, queue
 from ..core.model import (
     Gpu,
     Job,
@@ -23,7 +23,6 @@ from ..core.model import (
     Millis,
     Mode,
     Notice,
-    Owner,
     Reason,
     Request,
     RequestState,
@@ -37,6 +36,7 @@ from ..core.model import (
 from ..core.rules import Policy, Queue
 from ..core.table import found, is_over, live
 from ..wire import views as wire
+from .identity import Caller
 from .latest import Latest
 from .settings import Settings
 
@@ -53,16 +53,19 @@ def _maybe(reason: Reason | None) -> wire.ReasonView | None:
 class Views:
     """Made for one call; `now` is broker time."""
 
-    def __init__(self, state: State, latest: Latest, now: Millis, owner: Owner) -> None:
+    def __init__(self, state: State, latest: Latest, now: Millis, caller: Caller) -> None:
         self._state = state
         self._latest = latest
         self._now = now
-        self._owner = owner
+        self._owner = caller.owner
+        self._groups = caller.groups
 
     # --- the broker ----------------------------------------------------------------------------------------------------
 
     def health(self, settings: Settings) -> wire.HealthView:
         problem = self._node_problem()
+        mode = modes.of_groups(self._state, self._groups).value
+        said = reason_view(Reason.of(f"mode_{mode}"))
         # Those of an earlier simulation are lost, and nobody's any more.
         is_simulated = any(
             gpu.simulated and gpu.state != "lost" for gpu in self._state.gpus.values()
@@ -72,7 +75,7 @@ class Views:
             version=__version__,
             api=1,
             scope=settings.scope,
-            mode=self._state.modes.mode.value,
+            mode=mode,
             incarnation=settings.incarnation,
             pid=os.getpid(),
             ready=self._latest.has_looked,
@@ -81,6 +84,8 @@ class Views:
             problem=problem,
             isolation=self._isolation(),
             simulates=settings.simulate.removeprefix("auto:") if is_simulated else "",
+            mode_sentence=said.sentence,
+            mode_sentence_es=said.sentence_es,
         )
 
     def _isolation(self) -> str:
@@ -101,7 +106,7 @@ class Views:
             server_id=session.server_id,
             state=session.state.value,
             activity=session.activity.value,
-            mode=self._state.modes.mode.value,
+            mode=modes.of_groups(self._state, session.groups).value,
             policy=None if interactive is None else interactive.policy,
             leases=tuple(map(self.lease, self._leases_of(session))),
             requests=tuple(map(self.request, self._requests_of(session))),

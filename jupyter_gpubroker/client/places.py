@@ -11,6 +11,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,11 +123,14 @@ class Places:
         """Only the user's own broker is started by clients; one that is configured or the machine's is not."""
         return self.url == self.user_url
 
-    def prepare(self) -> None:
-        """Make the folders of runtime and state and check them. Raises PlaceRefused."""
+    def prepare(self, *, is_open: bool = False) -> None:
+        """Make the folders of runtime and state and check them. Raises PlaceRefused.
+
+        `is_open`: everybody may come to the socket (and nobody else may put one there).
+        """
         check_length(self.socket)
-        _private_folder(self.runtime)
-        _private_folder(self.state)
+        _own_folder(self.runtime, 0o755 if is_open else 0o700)
+        _own_folder(self.state, 0o700)
         network = network_file_system(self.runtime)
         if network is not None:
             raise PlaceRefused(
@@ -178,10 +182,13 @@ def _is_own_folder(path: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
-def _private_folder(path: Path) -> None:
+def _own_folder(path: Path, mode: int) -> None:
+    """A folder of ours, made if it is not there, that nobody has more rights to than `mode` says."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            path.mkdir()
+            path.chmod(mode)
         found = path.lstat()
     except OSError as error:
         raise PlaceRefused(
@@ -191,5 +198,5 @@ def _private_folder(path: Path) -> None:
         raise PlaceRefused(
             f"{path} is not a folder of yours. Remove it, or set XDG_RUNTIME_DIR or TMPDIR."
         )
-    if found.st_mode & 0o077:
-        raise PlaceRefused(f"The folder {path} is open to others. Close it: chmod 700 {path}")
+    if found.st_mode & 0o777 & ~mode:
+        raise PlaceRefused(f"The folder {path} is open to others. Close it: chmod {mode:o} {path}")

@@ -52,6 +52,7 @@ def _operation(route: Route[Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": _operation_id(route),
+        "x-right": route.right,
         "parameters": parameters,
         "responses": responses,
     }

@@ -6,7 +6,7 @@ other way round, fails a test. Bodies are in `bodies`, answers in `views`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ WAIT_S_MAX = 60
 
 View = TypeVar("View", bound=Struct)
 Method = Literal["GET", "PUT", "POST", "DELETE"]
+Right = Literal["anyone", "own", "admin"]
 
 
 class Nothing(Struct, frozen=True):
@@ -27,7 +28,11 @@ class Nothing(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[View]):
-    """`poll` says that the answer has an ETag and can be waited for; `queries` are the query arguments it knows."""
+    """`poll` says that the answer has an ETag and can be waited for; `queries` are the query arguments it knows.
+
+    `right` says who may: `anyone` whom the broker serves; only whose thing it is (`own`: others' are not there for him, and of
+    lists he gets his part); only an `admin`.
+    """
 
     method: Method
     path: str
@@ -37,14 +42,26 @@ class Route(Generic[View]):
     poll: bool = False
     queries: tuple[str, ...] = ()
     media_type: str = "application/json"
+    right: Right = field(kw_only=True)
 
     def url(self, thing_id: str | None = None) -> str:
         return API + (self.path if thing_id is None else self.path.replace("{id}", thing_id))
 
 
-HEALTH = Route("GET", "/health", views.HealthView, "Is the broker there, and who is it", poll=True)
+HEALTH = Route(
+    "GET",
+    "/health",
+    views.HealthView,
+    "Is the broker there, and who is it",
+    poll=True,
+    right="anyone",
+)
 READY = Route(
-    "GET", "/ready", views.HealthView, "The same, but 503 until the devices were looked at"
+    "GET",
+    "/ready",
+    views.HealthView,
+    "The same, but 503 until the devices were looked at",
+    right="anyone",
 )
 STOP = Route(
     "POST",
@@ -52,9 +69,10 @@ STOP = Route(
     views.StoppedView,
     "End the broker; who needs one starts it anew",
     bodies.StopBody,
+    right="admin",
 )
-ME = Route("GET", "/me", views.MeView, "Who the broker takes the caller for")
-GPUS = Route("GET", "/gpus", views.GpusView, "All GPUs and their slots", poll=True)
+ME = Route("GET", "/me", views.MeView, "Who the broker takes the caller for", right="anyone")
+GPUS = Route("GET", "/gpus", views.GpusView, "All GPUs and their slots", poll=True, right="anyone")
 
 PUT_SESSION = Route(
     "PUT",
@@ -62,9 +80,15 @@ PUT_SESSION = Route(
     views.SessionView,
     "A process is there that may hold leases",
     bodies.SessionBody,
+    right="own",
 )
 SESSION = Route(
-    "GET", "/sessions/{id}", views.SessionView, "A session and what it must act on", poll=True
+    "GET",
+    "/sessions/{id}",
+    views.SessionView,
+    "A session and what it must act on",
+    poll=True,
+    right="own",
 )
 SESSIONS = Route(
     "GET",
@@ -73,6 +97,7 @@ SESSIONS = Route(
     "The caller's live sessions",
     poll=True,
     queries=("server_id",),
+    right="own",
 )
 REPORT_SESSIONS = Route(
     "POST",
@@ -80,6 +105,7 @@ REPORT_SESSIONS = Route(
     views.ReportedView,
     "What all kernels of a Jupyter server do",
     bodies.ReportsBody,
+    right="own",
 )
 OFFER = Route(
     "POST",
@@ -87,41 +113,67 @@ OFFER = Route(
     views.SessionView,
     "Which give-backs would work now",
     bodies.OfferBody,
+    right="own",
 )
 RESTART_SESSION = Route(
-    "POST", "/sessions/{id}:restart", views.SessionView, "Its process will be replaced"
+    "POST", "/sessions/{id}:restart", views.SessionView, "Its process will be replaced", right="own"
 )
-END_SESSION = Route("DELETE", "/sessions/{id}", Nothing, "It was shut down on purpose")
+END_SESSION = Route("DELETE", "/sessions/{id}", Nothing, "It was shut down on purpose", right="own")
 
-PUT_REQUEST = Route("PUT", "/requests/{id}", views.RequestView, "Ask for slots", bodies.RequestBody)
+PUT_REQUEST = Route(
+    "PUT", "/requests/{id}", views.RequestView, "Ask for slots", bodies.RequestBody, right="own"
+)
 REQUEST = Route(
     "GET",
     "/requests/{id}",
     views.RequestView,
     "A request; who waits for it keeps its place",
     poll=True,
+    right="own",
 )
-REQUESTS = Route("GET", "/requests", views.RequestsView, "The caller's waiting requests", poll=True)
+REQUESTS = Route(
+    "GET", "/requests", views.RequestsView, "The caller's waiting requests", poll=True, right="own"
+)
 OUTLOOK = Route(
     "POST",
     "/requests:outlook",
     views.RequestView,
     "What would become of a request; nothing is asked for",
     bodies.RequestBody,
+    right="own",
 )
-CANCEL_REQUEST = Route("DELETE", "/requests/{id}", views.RequestView, "Leave the line")
-WHY_REQUEST = Route("GET", "/requests/{id}/why", views.WhyView, "Why it waits or how it ended")
+CANCEL_REQUEST = Route("DELETE", "/requests/{id}", views.RequestView, "Leave the line", right="own")
+WHY_REQUEST = Route(
+    "GET", "/requests/{id}/why", views.WhyView, "Why it waits or how it ended", right="own"
+)
 
 LEASES = Route(
-    "GET", "/leases", views.LeasesView, "The caller's leases that are not over", poll=True
+    "GET",
+    "/leases",
+    views.LeasesView,
+    "The caller's leases that are not over",
+    poll=True,
+    right="own",
 )
-LEASE = Route("GET", "/leases/{id}", views.LeaseView, "A lease", poll=True)
-ACKNOWLEDGE = Route("POST", "/leases/{id}:ack", views.LeaseView, "The process sees the devices now")
+LEASE = Route("GET", "/leases/{id}", views.LeaseView, "A lease", poll=True, right="own")
+ACKNOWLEDGE = Route(
+    "POST", "/leases/{id}:ack", views.LeaseView, "The process sees the devices now", right="own"
+)
 KEEP = Route(
-    "POST", "/leases/{id}:keep", views.LeaseView, "Hold on although it is idle", bodies.KeepBody
+    "POST",
+    "/leases/{id}:keep",
+    views.LeaseView,
+    "Hold on although it is idle",
+    bodies.KeepBody,
+    right="own",
 )
 RELEASE = Route(
-    "POST", "/leases/{id}:release", views.LeaseView, "Give the slots back", bodies.ReleaseBody
+    "POST",
+    "/leases/{id}:release",
+    views.LeaseView,
+    "Give the slots back",
+    bodies.ReleaseBody,
+    right="own",
 )
 PARK = Route(
     "POST",
@@ -129,9 +181,15 @@ PARK = Route(
     views.LeaseView,
     "Give the slots back, to return",
     bodies.ReleaseBody,
+    right="own",
 )
 UNPARK = Route(
-    "POST", "/leases/{id}:unpark", views.RequestView, "Ask for the slots again", bodies.UnparkBody
+    "POST",
+    "/leases/{id}:unpark",
+    views.RequestView,
+    "Ask for the slots again",
+    bodies.UnparkBody,
+    right="own",
 )
 NOTICE_SHOWN = Route(
     "POST",
@@ -139,6 +197,7 @@ NOTICE_SHOWN = Route(
     views.LeaseView,
     "The notice was put before a person",
     bodies.NoticeShownBody,
+    right="own",
 )
 ANSWER = Route(
     "POST",
@@ -146,28 +205,42 @@ ANSWER = Route(
     views.LeaseView,
     "An order was carried out, or not",
     bodies.AnswerBody,
+    right="own",
 )
-WHY_LEASE = Route("GET", "/leases/{id}/why", views.WhyView, "Why it is as it is")
+WHY_LEASE = Route("GET", "/leases/{id}/why", views.WhyView, "Why it is as it is", right="own")
 
-QUEUE = Route("GET", "/queue", views.QueueView, "Everybody who waits, in order", poll=True)
+QUEUE = Route(
+    "GET", "/queue", views.QueueView, "Everybody who waits, in order", poll=True, right="anyone"
+)
 
-PUT_JOB = Route("PUT", "/jobs/{id}", views.JobView, "Submit a batch job", bodies.JobBody)
-JOB = Route("GET", "/jobs/{id}", views.JobView, "A job", poll=True)
+PUT_JOB = Route(
+    "PUT", "/jobs/{id}", views.JobView, "Submit a batch job", bodies.JobBody, right="own"
+)
+JOB = Route("GET", "/jobs/{id}", views.JobView, "A job", poll=True, right="own")
 JOBS = Route(
-    "GET", "/jobs", views.JobsView, "The caller's jobs", poll=True, queries=("session_id",)
+    "GET",
+    "/jobs",
+    views.JobsView,
+    "The caller's jobs",
+    poll=True,
+    queries=("session_id",),
+    right="own",
 )
-CANCEL_JOB = Route("DELETE", "/jobs/{id}", views.JobView, "Stop a job or take it out of the line")
+CANCEL_JOB = Route(
+    "DELETE", "/jobs/{id}", views.JobView, "Stop a job or take it out of the line", right="own"
+)
 JOB_STARTED = Route(
     "POST",
     "/jobs/{id}:started",
     views.JobView,
     "The runner started its process",
     bodies.JobStartedBody,
+    right="own",
 )
 JOB_ENDED = Route(
-    "POST", "/jobs/{id}:ended", views.JobView, "The process ended", bodies.JobEndedBody
+    "POST", "/jobs/{id}:ended", views.JobView, "The process ended", bodies.JobEndedBody, right="own"
 )
-WHY_JOB = Route("GET", "/jobs/{id}/why", views.WhyView, "Why it waits or how it ended")
+WHY_JOB = Route("GET", "/jobs/{id}/why", views.WhyView, "Why it waits or how it ended", right="own")
 
 WHY = Route(
     "GET",
@@ -175,9 +248,12 @@ WHY = Route(
     views.WhyView,
     "Why whatever has this id, or begins of it, is as it is; also what is over or was refused",
     queries=("of",),
+    right="own",
 )
 
-POLICIES = Route("GET", "/policies", views.RulesView, "The rules: policies and queues")
+POLICIES = Route(
+    "GET", "/policies", views.RulesView, "The rules: policies and queues", right="anyone"
+)
 APPLY_POLICIES = Route(
     "POST",
     "/admin/policies",
@@ -185,8 +261,9 @@ APPLY_POLICIES = Route(
     "Replace rows by those of a policy file (TOML)",
     queries=("dry_run",),
     media_type="text/plain",
+    right="admin",
 )
-OPENAPI = Route("GET", "/openapi.json", Nothing, "This description")
+OPENAPI = Route("GET", "/openapi.json", Nothing, "This description", right="anyone")
 
 ROUTES: tuple[Route[Any], ...] = tuple(
     value for value in list(vars().values()) if isinstance(value, Route)

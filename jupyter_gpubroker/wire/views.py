@@ -29,6 +29,7 @@ class Problem(Struct, frozen=True):
 class HealthView(Struct, frozen=True):
     """`pid` and `incarnation` tell brokers apart; `ready` once the devices were looked at (or cannot be: `problem`).
 
+    `mode` is what holds for the caller, apart from single GPUs; `mode_sentence` says what it means.
     `simulates` are the simulated GPUs that are there, such as `2xH200`; empty where GPUs are real, none, or not looked at yet.
     `isolation` is what keeps programs off GPUs that were not lent to them: `none`, `advisory` or `fenced`.
     """
@@ -46,6 +47,8 @@ class HealthView(Struct, frozen=True):
     problem: ReasonView | None = None
     simulates: str = ""
     isolation: str = "none"
+    mode_sentence: str = ""
+    mode_sentence_es: str = ""
 
 
 class StoppedView(Struct, frozen=True):

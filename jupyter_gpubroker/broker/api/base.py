@@ -25,7 +25,7 @@ from ...core.model import Reason
 from ...errors import Refused
 from ...wire.routes import API, BODY_BYTES_MAX, WAIT_S_MAX, Nothing, Route
 from ...wire.views import Problem
-from ..identity import Caller, Unidentified, identify
+from ..identity import Caller, Unidentified
 from .call import Action, Answer, Broker, Call, Read
 from .problems import problem_of
 
@@ -97,6 +97,8 @@ class Handler(web.RequestHandler):
             raise Refusal(403, "no_browsers")
         method, path = self.request.method or "", self.request.path
         self._route, self._thing_id = self._endpoints.find(method, path)
+        if self._route.right == "admin" and not self._caller.is_admin:
+            raise Refusal(403, "admins_only", group=self._broker.settings.served.admins)
         if self._route.body is not Nothing or self._route.media_type != "application/json":
             given = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
             if given != self._route.media_type:
@@ -117,7 +119,7 @@ class Handler(web.RequestHandler):
         caller = _CALLERS.get(connection.stream)
         if caller is None:
             try:
-                caller = identify(connection.stream.socket, self._broker.settings.uid)
+                caller = self._broker.settings.served.identify(connection.stream.socket)
             except Unidentified as error:
                 raise Refusal(403, "not_served", why=str(error)) from error
             _CALLERS[connection.stream] = caller

@@ -61,7 +61,7 @@ class Call:
     def views(self) -> Views:
         """Views of the state as it is now."""
         loop = self.broker.loop
-        return Views(loop.state, self.broker.latest, loop.time.now(), self.caller.owner)
+        return Views(loop.state, self.broker.latest, loop.time.now(), self.caller)
 
     def body_as(self, kind: type[Body]) -> Body:
         assert isinstance(self.body, kind)  # decoded by its route

@@ -37,7 +37,7 @@ def ready(call: Call) -> Answer:
 
 
 def me(call: Call) -> Answer:
-    view = MeView(call.caller.owner, call.caller.uid, admin=True)
+    view = MeView(call.caller.owner, call.caller.uid, call.caller.is_admin)
     return Answer(view, lambda: view)
 
 

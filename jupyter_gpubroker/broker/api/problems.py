@@ -26,6 +26,16 @@ _SENTENCES: Mapping[str, tuple[str, str]] = {
         "El broker no habla con páginas web. Use el panel de Jupyter o la orden gpubroker.",
     ),
     "not_served": ("{why}", "{why}"),
+    "admins_only": (
+        (
+            "Only members of the group {group} administer this broker. Ask one of them; or root adds you "
+            "(usermod -aG {group} NAME), which counts from your next login on."
+        ),
+        (
+            "Solo los miembros del grupo {group} administran este broker. Pídalo a uno; o root le añade "
+            "(usermod -aG {group} NOMBRE), lo que vale desde su próxima sesión."
+        ),
+    ),
     "wrong_content_type": (
         "The body must be {wanted}, not '{given}'. Set the Content-Type header.",
         "El cuerpo debe ser {wanted}, no '{given}'. Indique la cabecera Content-Type.",

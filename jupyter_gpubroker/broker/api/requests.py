@@ -45,7 +45,7 @@ async def outlook(call: Call) -> RequestView:
     now = call.broker.loop.time.now()
     event = _made(call, uuid.uuid4().hex)
     _, state = advance(call.state, event, now)
-    views = Views(state, call.broker.latest, now, call.caller.owner)
+    views = Views(state, call.broker.latest, now, call.caller)
     return views.request(state.requests[event.request_id])
 
 

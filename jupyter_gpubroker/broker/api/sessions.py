@@ -65,6 +65,7 @@ async def put_session(call: Call) -> SessionView:
         kernel_id=body.kernel_id,
         server_id=body.server_id,
         headless=body.headless,
+        groups=call.caller.groups,
     )
     await call.send(SessionOpened(session, predecessor))
     return _view(call)

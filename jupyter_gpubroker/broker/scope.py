@@ -1,0 +1,60 @@
+"""How far a broker reaches: one user, or everybody on this machine. Whom it serves, where it lies, how it begins.
+
+The machine's broker is a service with a system user of its own: its socket is open to all, and the kernel says who calls.
+Its folders are those that systemd made for it (RUNTIME_DIRECTORY, STATE_DIRECTORY, CONFIGURATION_DIRECTORY), else the usual.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..client.places import MACHINE_SOCKET, Places
+from ..core.model import Mode
+from .identity import Served
+from .options import Unfit
+
+USER = "user"
+MACHINE = "machine"
+ADMINS = "gpubroker"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`first_mode` holds in a new database. `ends_unused`: whether the process ends when nobody needs it."""
+
+    name: str
+    places: Places
+    served: Served
+    first_mode: Mode
+    ends_unused: bool
+
+    @property
+    def is_open_to_all(self) -> bool:
+        return self.served.uid is None
+
+
+def scope_of(name: str, admins: str, environ: Mapping[str, str] | None = None) -> Scope:
+    """The scope of that name. Raises Unfit where it cannot be served from here."""
+    environ = os.environ if environ is None else environ
+    if name == USER:
+        return Scope(USER, Places.find(environ), Served(os.getuid()), Mode.ENFORCE, True)
+    if os.getuid() == 0:
+        raise Unfit(
+            "The machine's broker needs no root and refuses it. Run it as a system user of its own, such as gpubroker; "
+            "examples/single_node has the unit for systemd."
+        )
+    return Scope(MACHINE, _machine_places(environ), Served(None, admins), Mode.OBSERVE, False)
+
+
+def _machine_places(environ: Mapping[str, str]) -> Places:
+    def folder(name: str, usual: Path) -> Path:
+        return Path(environ.get(name, "").partition(":")[0] or usual)
+
+    return Places(
+        runtime=folder("RUNTIME_DIRECTORY", MACHINE_SOCKET.parent),
+        state=folder("STATE_DIRECTORY", Path("/var/lib/gpubroker")),
+        config=folder("CONFIGURATION_DIRECTORY", Path("/etc/gpubroker")),
+    )
