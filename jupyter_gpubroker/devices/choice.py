@@ -14,6 +14,7 @@ from .reader import Reader
 AUTO = "auto:"
 _PCI_VENDOR_NVIDIA = "0x10de"
 _PCI_CLASS_DISPLAY = "0x03"
+_WSL_LIBRARY = "usr/lib/wsl/lib/libnvidia-ml.so.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,17 @@ def _open_devices(choice: Choice) -> Reader:
 
 
 def nvidia_present(root: Path = Path("/")) -> bool:
-    """Any trace of an NVIDIA GPU: its device files, its driver, or the card on the PCI bus."""
+    """Any trace of an NVIDIA GPU: its device files, its driver (also Windows' one below WSL), or the card on the PCI bus."""
     if (root / "proc/driver/nvidia").exists() or (root / "dev/nvidiactl").exists():
         return True
-    if any((root / "dev").glob("nvidia[0-9]*")):
+    if any((root / "dev").glob("nvidia[0-9]*")) or (root / _WSL_LIBRARY).exists():
         return True
     return any(_is_nvidia_gpu(device) for device in (root / "sys/bus/pci/devices").glob("*"))
+
+
+def is_windows_below(root: Path = Path("/")) -> bool:
+    """Whether this is WSL, where the GPU belongs to Windows."""
+    return (root / "dev/dxg").exists()
 
 
 def _is_nvidia_gpu(device: Path) -> bool:

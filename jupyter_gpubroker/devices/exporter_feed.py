@@ -88,6 +88,7 @@ class Feed:
         """The reading with the exporter's numbers, or with the reason why they are missing."""
         heard, now_s = self._heard, self._clock()
         ratios = heard.scrape.ratios.get(reading.uuid, {})
+        reading = replace(reading, problems=(*reading.problems, *self._problems(heard)))
         why = self._why_missing(heard, gpu_uuid, reading.uuid, ratios, now_s)
         if why is not None:
             return replace(reading, missing={**reading.missing, "engines": why})
@@ -123,6 +124,11 @@ class Feed:
         if slot_uuid.startswith("MIG-") and not heard.shows_instances:
             return "no_samples"
         return None
+
+    def _problems(self, heard: _Heard) -> tuple[str, ...]:
+        dropped = heard.scrape.dropped
+        said = (heard.problem, f"{dropped} values were no ratios" if dropped else "")
+        return tuple(f"{self.source.url}: {problem}" for problem in said if problem)
 
     def _run(self) -> None:
         while not self._stopped.is_set():

@@ -36,10 +36,26 @@ def processes(
     compute = calls.first_of("processes", _COMPUTE, handle)
     if compute is None:
         return None
-    found: dict[int, ProcessReading] = {}
-    for kind, listed in (("graphics", graphics), ("compute", (*clients, *compute))):
-        found.update((one.pid, _reading(one, kind, used)) for one in listed if one.pid)  # type: ignore[arg-type]
+    listed: tuple[tuple[ProcessKind, Any], ...] = (
+        *(("graphics", one) for one in graphics),
+        *(("compute", one) for one in (*clients, *compute)),
+    )
+    shares = None if used is None else _shares(calls, used, {one.pid for _, one in listed})
+    found = {one.pid: _reading(one, kind, shares) for kind, one in listed if one.pid}
     return tuple(found.values())
+
+
+def _shares(calls: Calls, used: dict[int, int], pids: set[int]) -> dict[int, int] | None:
+    """`used`, if its pids are those of the list.
+
+    In a container newer drivers translate pids in the list alone: the same process was 324 there and 645400 here
+    (Project-HAMi/HAMi-core#112), and would look as if it did nothing.
+    """
+    if used and pids and not used.keys() & pids:
+        calls.lack("process_utilisation", "failed")
+        calls.problems.append("the pids of the samples are none of those listed")
+        return None
+    return used
 
 
 def _reading(process: Any, kind: ProcessKind, used: dict[int, int] | None) -> ProcessReading:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pynvml
 
-from ..choice import nvidia_present
+from ..choice import is_windows_below, nvidia_present
 from ..reader import (
     GPU_SIGNALS,
     NO_NVIDIA_DEVICE,
@@ -24,6 +24,7 @@ from ..reader import (
     GpuState,
     Inventory,
     Missing,
+    ProcessReading,
     Signal,
     SlotFound,
     SlotReading,
@@ -46,6 +47,8 @@ class NvmlReader:
     def __init__(self) -> None:
         self._is_open = False
         self._was_open = False
+        # There the counters read 0 and the list is empty whatever runs (microsoft/WSL#7162, dask/distributed#5342).
+        self._is_windows_below = is_windows_below()
         self._gpus: dict[str, GpuFound] = {}
         self._slots: dict[str, tuple[GpuFound, SlotFound]] = {}
         self._refusals: Refusals = set()
@@ -144,7 +147,7 @@ class NvmlReader:
         memory, _ = calls.ask_for("memory", pynvml.nvmlDeviceGetMemoryInfo, handle)
         use, by_process = self._counted(calls, slot_uuid, handle)
         engines = self._monitored(calls, slot_uuid, handle)
-        listed = processes(calls, handle, by_process)
+        listed = self._listed(calls, handle, by_process)
         if slot_uuid in self._slots:
             self._is_empty[slot_uuid] = listed == ()
         newest = _newest(use, engines)
@@ -162,11 +165,19 @@ class NvmlReader:
             missing=calls.missing,
         )
 
+    def _listed(
+        self, calls: Calls, handle: Handle, by_process: dict[int, int] | None
+    ) -> tuple[ProcessReading, ...] | None:
+        if self._is_windows_below:
+            calls.lack("processes", "not_supported")
+            return None
+        return processes(calls, handle, by_process)
+
     def _counted(
         self, calls: Calls, slot_uuid: str, handle: Handle
     ) -> tuple[Use | None, dict[int, int] | None]:
         """The driver's own counters, which do not exist on MIG."""
-        if _is_instance(slot_uuid):
+        if _is_instance(slot_uuid) or self._is_windows_below:
             calls.lack("utilisation", "not_supported")
             calls.lack("process_utilisation", "not_supported")
             return None, None

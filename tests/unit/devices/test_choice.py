@@ -26,7 +26,15 @@ def test_auto_simulates_where_there_is_no_trace_of_nvidia(tmp_path):
     )
 
 
-@pytest.mark.parametrize("trace", ["dev/nvidia0", "dev/nvidiactl", "proc/driver/nvidia/version"])
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "dev/nvidia0",
+        "dev/nvidiactl",
+        "proc/driver/nvidia/version",
+        "usr/lib/wsl/lib/libnvidia-ml.so.1",
+    ],
+)
 def test_auto_uses_the_real_library_with_any_trace_of_nvidia(tmp_path, trace):
     touch(tmp_path / trace)
     assert choose("auto:1xL4", tmp_path / "state", root=tmp_path) == Choice(None)

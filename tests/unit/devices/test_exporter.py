@@ -174,6 +174,15 @@ def test_an_exporter_that_does_not_answer_is_a_failure(feed, endpoint):
     endpoint.answer = FetchFailed("it answered 500")
     feed.hear()
     assert filled(feed).missing == {"engines": "failed"}
+    assert filled(feed).problems == (f"{URL}: it answered 500",)
+
+
+def test_values_that_were_dropped_are_a_problem_of_the_reading(feed, endpoint):
+    endpoint.answer = page(busy=2.2)
+    feed.hear()
+    reading = filled(feed)
+    assert (reading.engine_percent, reading.sm_percent) == (None, None)
+    assert reading.problems == (f"{URL}: 2 values were no ratios",)
 
 
 def test_an_answer_ages_when_no_other_follows(feed, endpoint):

@@ -108,6 +108,28 @@ def test_the_memory_of_the_whole_gpu_may_be_hidden_in_a_container(nvml, nvml_wor
     assert look(nvml, "MIG-1").memory_used_mib == 501
 
 
+@pytest.mark.parametrize("code", [8, 11])  # no power cable, no interrupts
+def test_a_gpu_that_cannot_be_opened_is_unavailable_and_the_others_are_found(
+    nvml, nvml_world, code
+):
+    nvml_world.fail("nvmlDeviceGetHandleByIndex_v2", code, "GPU-0")
+    inventory = nvml.inventory()
+    assert (inventory.gpus[0].state, inventory.gpus[0].slots) == ("unavailable", ())
+    assert len(inventory.gpus[2].slots) == 2
+
+
+def test_below_windows_neither_counters_nor_lists_mean_anything(nvml_world, monkeypatch):
+    # microsoft/WSL#7162, dask/distributed#5342, Syllo/nvtop#109: they read 0 and nobody.
+    monkeypatch.setattr(nvml_reader, "is_windows_below", lambda: True)
+    reader = nvml_reader.NvmlReader()
+    reader.inventory()
+    reading = look(reader)
+    reader.close()
+    assert (reading.utilisation_percent, reading.processes) == (None, None)
+    assert reading.missing["utilisation"] == reading.missing["processes"] == "not_supported"
+    assert reading.memory_used_mib == 501
+
+
 # --- the session -----------------------------------------------------------------------------------------------------------
 
 
@@ -299,6 +321,18 @@ def test_a_process_in_both_lists_computes(reader, nvml_world):
     nvml_world.process("GPU-0", 1001, memory=10)
     kinds = {process.pid: process.kind for process in look(reader).processes or ()}
     assert kinds == {1000: "graphics", 1001: "compute"}
+
+
+def test_samples_of_another_pid_namespace_make_nobody_look_idle(reader, nvml_world):
+    # Project-HAMi/HAMi-core#112: the list tells the container's pids, the samples the host's.
+    nvml_world.remove("process GPU-0")
+    nvml_world.process("GPU-0", 324, memory=400)
+    nvml_world.quirk("sample_pid", 645400)
+    reading = look(reader)
+    assert [(process.pid, process.utilisation_percent) for process in reading.processes or ()] == [
+        (324, None)
+    ]
+    assert reading.missing["process_utilisation"] == "failed"
 
 
 def test_a_process_without_a_pid_is_none(reader, nvml_world):
