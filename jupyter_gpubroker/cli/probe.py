@@ -36,10 +36,12 @@ _MISSING = {
 
 
 @click.command(cls=Command)
+@click.argument("device", required=False)
 @json_option
-def probe(as_json: bool) -> None:
+def probe(device: str | None, as_json: bool) -> None:
     """Read the devices, past the broker: what they are, what can be known of them, and who is on them.
 
+    DEVICE shows one alone, by any of its names: a UUID or its beginning, 0, 0:3, GPU-UUID/GI/CI, nvidia0/gi7.
     With --json, the devices and what can be known of them: no processes, nothing about people.
     """
     from ..client import Places
@@ -48,6 +50,8 @@ def probe(as_json: bool) -> None:
     places = Places.find()
     places.prepare()  # simulated GPUs lie there, in a folder that must be closed to others
     found, readings = look(places, os.environ.get("GPUBROKER_SIMULATE"))
+    if device is not None:
+        found = _only(found, device)
     if as_json:
         render.echo_json(found)
     else:
@@ -64,6 +68,25 @@ def look(places: Places, simulate: str | None) -> tuple[ProbeDump, Sequence[Slot
     except SpecError as error:
         raise Ended(Exit.USAGE, "bad_simulation", f"GPUBROKER_SIMULATE: {error}") from error
     return asyncio.run(_look(replace(choice, sources=places.sources)))
+
+
+def _only(found: ProbeDump, name: str) -> ProbeDump:
+    """The document with one slot alone."""
+    import msgspec
+
+    from ..devices.dump import inventory_of
+    from ..devices.mig import canonical
+
+    uuid = canonical(name, inventory_of(found))
+    if uuid is None:
+        detail = f"'{name[:80]}' means no slot of this machine, or several. `gpubroker probe` shows them all."
+        raise Ended(Exit.REFUSED, "unknown_device", detail)
+    gpus = [
+        msgspec.structs.replace(gpu, mig=tuple(mig for mig in gpu.mig if mig.uuid == uuid))
+        for gpu in found.gpus
+    ]
+    kept = tuple(gpu for gpu in gpus if gpu.mig or gpu.uuid == uuid)
+    return msgspec.structs.replace(found, gpus=kept)
 
 
 def blind_slots(found: ProbeDump) -> dict[str, str]:

@@ -242,6 +242,9 @@ def test_the_probe_reads_the_devices_without_a_broker(broker: RunningBroker) -> 
     assert {gpu["state"] for gpu in found["gpus"]} == {"ok"}
     assert {gpu["signals"]["engines"] for gpu in found["gpus"]} == {"ok"}
     assert gpubroker(broker, "probe").stdout.count("NVIDIA H200") == 2
+    assert answer(broker, "probe", "nvidia1", "--json")["gpus"] == found["gpus"][1:]
+    unknown = gpubroker(broker, "probe", "0:1")
+    assert (unknown.returncode, "means no slot" in unknown.stderr) == (3, True)
     refused = gpubroker(broker, "probe", GPUBROKER_SIMULATE="2xNoSuchGpu")
     assert refused.returncode == 2
     assert "2xH200" in refused.stderr
