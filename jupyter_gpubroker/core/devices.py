@@ -32,7 +32,7 @@ from .model import (
     State,
     Telemetry,
 )
-from .place import is_lost
+from .place import is_lost, is_removed
 from .table import found, live
 
 _HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
@@ -51,7 +51,8 @@ def inventory_reported(draft: Draft, event: InventoryReported) -> None:
         _slot_reported(draft, event.node_id, slot_seen, gpus[slot_seen.gpu_id])
     for slot in [*draft.state.slots.values()]:
         if slot.node_id == event.node_id and slot.id not in seen:
-            _lose(draft, slot, _why_missing(gpus.get(slot.gpu_id)))
+            _lose(draft, slot, _why_missing(slot, gpus.get(slot.gpu_id)))
+    _forget_simulated(draft, event.node_id)
     if not event.gpus:
         nothing = Reason.of("no_gpu")
         draft.put(Telemetry(event.node_id, draft.now, nothing), nothing)
@@ -120,6 +121,23 @@ def _lose(draft: Draft, slot: Slot, reason: Reason) -> None:
         draft.put(replace(lease, cause=reason), reason)
 
 
+def _forget_simulated(draft: Draft, node_id: NodeId) -> None:
+    """What is simulated no more, and nobody holds or will return to, was never there."""
+    gone = [
+        slot
+        for slot in draft.state.slots.values()
+        if slot.node_id == node_id and slot.simulated and is_removed(slot) and slot.lease_id is None
+    ]
+    homes = {slot_id for lease in live(draft.state.leases) for slot_id in lease.home if gone}
+    for slot in gone:
+        if slot.id not in homes:
+            draft.drop(slot, Reason.of("no_longer_simulated"))
+    left = {slot.gpu_id for slot in draft.state.slots.values()}
+    for gpu in [*draft.state.gpus.values()]:
+        if gpu.node_id == node_id and gpu.simulated and gpu.state == "lost" and gpu.id not in left:
+            draft.drop(gpu, Reason.of("no_longer_simulated"))
+
+
 def _find_again(draft: Draft, slot: Slot) -> None:
     """A holder goes on; a slot without one must be seen clear first."""
     reason = Reason.of("device_back")
@@ -131,7 +149,9 @@ def _find_again(draft: Draft, slot: Slot) -> None:
         draft.put(replace(slot, reason=reason), reason)
 
 
-def _why_missing(gpu: Gpu | None) -> Reason:
+def _why_missing(slot: Slot, gpu: Gpu | None) -> Reason:
+    if gpu is None and slot.simulated:
+        return Reason.of("no_longer_simulated")
     if gpu is None or gpu.state != "ok":
         return Reason.of("device_lost", state="lost" if gpu is None else gpu.state)
     return Reason.of("slot_removed")

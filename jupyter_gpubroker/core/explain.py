@@ -26,7 +26,7 @@ from .model import (
     Value,
     Verdict,
 )
-from .place import describe, serves
+from .place import LOST_CODES, describe, serves
 from .queue import expected_ms, place_in_line
 
 Sentences = tuple[str, str]
@@ -63,7 +63,7 @@ def lease_sentence(state: State, lease: Lease, now: Millis) -> Sentences:
 
 
 def request_sentence(state: State, request: Request, now: Millis) -> Sentences:
-    return sentence(request_reason(state, request, now))
+    return _joined(request_reasons(state, request, now))
 
 
 def job_sentence(state: State, job: Job, now: Millis) -> Sentences:
@@ -131,6 +131,19 @@ def _what(state: State, lease: Lease) -> str:
 # --- requests -------------------------------------------------------------------------------------------------------------
 
 
+def request_reasons(state: State, request: Request, now: Millis) -> tuple[Reason, ...]:
+    """Why it waits, then why somebody keeps what it waits for; of others' processes that is nobody's business."""
+    reason = request_reason(state, request, now)
+    if reason.code != "waiting_held":
+        return (reason,)
+    causes = [
+        lease.cause
+        for lease in _kept(state, request)
+        if lease.cause is not None and lease.owner == request.owner
+    ]
+    return (reason, *causes[:1])
+
+
 def request_reason(state: State, request: Request, now: Millis) -> Reason:
     """Why it waits, or what became of it."""
     if request.state is RequestState.WAITING:
@@ -156,20 +169,32 @@ def _waiting_reason(state: State, request: Request, now: Millis) -> Reason:
     serving = [slot for slot in state.slots.values() if serves(slot, request.spec)]
     if all(slot.state is SlotState.QUARANTINED for slot in serving):
         return Reason.of("waiting_unusable", place=place, waiting=waiting)
-    holders = {slot.lease_id for slot in serving}
-    if any(_cannot_give_back(state.leases[one]) for one in holders if one is not None):
+    if _kept(state, request):
         return Reason.of("waiting_held", place=place, waiting=waiting)
     return Reason.of("waiting", place=place, waiting=waiting)
 
 
-def _cannot_give_back(lease: Lease) -> bool:
-    return lease.cause is not None and lease.cause.code == "holder_cannot_give_back"
+_NOT_KEPT = LOST_CODES | {"only_advised", "only_observed"}
+
+
+def _kept(state: State, request: Request) -> list[Lease]:
+    """Leases that stay where they are since giving back what the request waits for did not work."""
+    holders = {slot.lease_id for slot in state.slots.values() if serves(slot, request.spec)}
+    leases = [state.leases[lease_id] for lease_id in sorted(filter(None, holders))]
+    return [
+        lease
+        for lease in leases
+        if lease.state is LeaseState.ACTIVE
+        and lease.cause is not None
+        and lease.cause.code not in _NOT_KEPT
+    ]
 
 
 # --- jobs -----------------------------------------------------------------------------------------------------------------
 
 
-_SAID_BY_OUTCOME = frozenset({"job_ended", "job_cancelled"})
+_SAID_BY_OUTCOME = frozenset({"job_ended", "job_cancelled", "cancelled_by_client"})
+_SAYS_IT_ALL = frozenset({"job_time_limit"})
 
 
 def job_reasons(state: State, job: Job, now: Millis) -> tuple[Reason, ...]:
@@ -177,6 +202,8 @@ def job_reasons(state: State, job: Job, now: Millis) -> tuple[Reason, ...]:
         assert job.request_id is not None
         return (request_reason(state, state.requests[job.request_id], now),)
     stands = _job_reason(state, job, now)
+    if job.cause is not None and job.state is JobState.ENDED and job.cause.code in _SAYS_IT_ALL:
+        return (job.cause,)
     if job.cause is None or (job.state is JobState.ENDED and job.cause.code in _SAID_BY_OUTCOME):
         return (stands,)
     return (stands, job.cause)
@@ -192,6 +219,8 @@ def _job_reason(state: State, job: Job, now: Millis) -> Reason:
         outcome = None if job.outcome is None else job.outcome.value
         if job.exit_status is None:
             return Reason.of("job_over", outcome=outcome)
+        if job.exit_status < 0:
+            return Reason.of("job_killed", outcome=outcome, signal=-job.exit_status)
         return Reason.of("job_ended", outcome=outcome, exit_status=job.exit_status)
     for_ms = now - (job.started_ms or now)
     if job.time_limit_ms is None:
@@ -235,7 +264,7 @@ def _words(name: str, value: Value, language: Language) -> str:
 def duration(ms: int) -> str:
     """Two units at most, as people say it: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
     if ms < 1_000:
-        return f"{ms / 1_000:g} s"
+        return f"{round(ms / 1_000, 1):g} s"
     seconds = ms // 1_000
     parts: list[tuple[int, str]] = []
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):

@@ -14,7 +14,8 @@ from .table import Shape, groups, indexed, shape_of
 
 _MEMO_MAX = 10_000
 
-LOST_CODES = frozenset({"device_lost", "slot_removed"})
+REMOVED_CODES = frozenset({"slot_removed", "no_longer_simulated"})
+LOST_CODES = REMOVED_CODES | {"device_lost"}
 
 
 def is_lost(slot: Slot) -> bool:
@@ -27,8 +28,8 @@ def is_lost(slot: Slot) -> bool:
 
 
 def is_removed(slot: Slot) -> bool:
-    """Whether its GPU is there but no longer offers this slot (it was partitioned anew)."""
-    return is_lost(slot) and slot.reason is not None and slot.reason.code == "slot_removed"
+    """Whether it will not come back by itself: partitioned away, or no longer simulated."""
+    return is_lost(slot) and slot.reason is not None and slot.reason.code in REMOVED_CODES
 
 
 def serves(slot: Slot, spec: SlotSpec) -> bool:
@@ -122,11 +123,12 @@ def _what_is_missing(slots: Iterable[Slot], spec: SlotSpec) -> Reason:
 
 
 def describe(slots: Iterable[Slot]) -> str:
-    """What there is, in a few words: `2 x NVIDIA H200 (140 GiB), NVIDIA A100 3g.40gb (40 GiB)`."""
+    """What there is, in a few words: `2 x NVIDIA H200 (140 GiB), NVIDIA A100 3g.40gb (40 GiB, simulated)`."""
     counts: dict[str, int] = {}
     for slot in sorted(slots, key=lambda slot: (slot.kind.value, -slot.memory_mib, slot.id)):
         name = " ".join(filter(None, (slot.model, slot.profile)))
-        words = f"{name} ({round(slot.memory_mib / 1024)} GiB)"
+        simulated = ", simulated" if slot.simulated else ""
+        words = f"{name} ({round(slot.memory_mib / 1024)} GiB{simulated})"
         counts[words] = counts.get(words, 0) + 1
     parts = (words if count == 1 else f"{count} x {words}" for words, count in counts.items())
     return ", ".join(parts) or "-"

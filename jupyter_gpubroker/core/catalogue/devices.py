@@ -12,6 +12,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The GPU was partitioned anew and no longer offers this part.",
         "La GPU se volvió a dividir y ya no ofrece esta parte.",
     ),
+    "no_longer_simulated": (
+        "This simulated GPU is not simulated any more.",
+        "Esta GPU simulada ya no se simula.",
+    ),
     "device_back": ("The GPU is there again.", "La GPU vuelve a estar disponible."),
     "device_gone": (
         "The GPU is not there any more, so nobody is on it.",

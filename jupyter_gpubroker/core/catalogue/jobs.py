@@ -25,6 +25,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The job {outcome} (exit status {exit_status}).",
         "El trabajo {outcome} (estado de salida {exit_status}).",
     ),
+    "job_killed": (
+        "The job {outcome} (ended by signal {signal}).",
+        "El trabajo {outcome} (terminado por la señal {signal}).",
+    ),
     "job_over": ("The job {outcome}.", "El trabajo {outcome}."),
     "job_cancelled": ("The job was cancelled.", "El trabajo se canceló."),
     "job_time_limit": (

@@ -228,6 +228,9 @@ def test_a_waiter_is_told_when_an_idle_holder_cannot_give_back() -> None:
     world.wait(45 * MINUTE)
     told = request_sentence(world.state, world.request(waiting), world.now)[0]
     assert "cannot give it back now" in told
+    assert told.count("no way to give it back") == 1, (
+        "it is the waiter's own lease, so he is told why"
+    )
 
 
 def test_a_job_says_how_it_stands() -> None:
@@ -247,4 +250,16 @@ def test_a_job_says_how_it_stands() -> None:
         == "The job was asked to stop; it is killed in 30 s if it does not. The job was cancelled."
     )
     world.job_ends(job_id, -15)
-    assert says() == "The job was cancelled (exit status -15)."
+    assert says() == "The job was cancelled (ended by signal 15)."
+
+
+def test_a_job_that_reached_its_limit_says_so_once_and_with_the_advice() -> None:
+    world = World().devices(whole(0))
+    job_id = world.submits(world.runner(), "job", SlotSpec(), time_limit_ms=MINUTE)
+    world.job_starts(job_id)
+    world.wait(2 * MINUTE)
+    world.job_ends(job_id, -15)
+    said = job_sentence(world.state, world.job(job_id), world.now)[0]
+    assert said == (
+        "The job reached its time limit of 1 min and was stopped. Submit it with a longer --time."
+    )
