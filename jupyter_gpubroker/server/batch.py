@@ -33,6 +33,7 @@ SUBMIT_S = 60.0
 OUTPUT_BYTES_MAX = 64 * 1024
 SUBMIT_MODULE = "jupyter_gpubroker.runner.submit"
 REFUSED = 3  # its exit status; it then prints the broker's problem
+SCRIPTS = {".jl", ".py", ".r", ".R", ".sh"}
 NOTEBOOK_MODULE = "jupyter_gpubroker.runner.notebook"
 
 _Path = Annotated[str, Meta(max_length=4096)]
@@ -80,8 +81,7 @@ class Batch:
             argv = [sys.executable, "-m", NOTEBOOK_MODULE, file.name]
             return await self._run(argv, file.parent, name, body)
         argv = words(body.command or "")
-        name = body.name or PurePosixPath(argv[0]).name
-        return await self._run(argv, self._folder(body.folder), name, body)
+        return await self._run(argv, self._folder(body.folder), body.name or title(argv), body)
 
     async def output(self, job_id: str, starts: Mapping[str, int | None]) -> OutputView:
         """What each stream has from there on, at most `OUTPUT_BYTES_MAX`; from None on, the last of it."""
@@ -159,6 +159,12 @@ def words(command: str) -> list[str]:
     if not argv:
         raise NoPassage(problem(422, "no_command"))
     return argv
+
+
+def title(argv: list[str]) -> str:
+    """What to call it: its script, where one is named, else its program. Never more of the command: others may see it."""
+    paths = [PurePosixPath(word) for word in argv]
+    return next((path.name for path in paths if path.suffix in SCRIPTS), paths[0].name)
 
 
 def read(path: Path, start: int | None) -> Piece:

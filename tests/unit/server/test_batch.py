@@ -100,6 +100,17 @@ async def test_a_command_is_split_into_words_and_never_read_by_a_shell() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "title"),
+    [
+        ("python -u deep/train.py --key=secret", "train.py"),
+        ("/usr/bin/python3 -c pass", "python3"),
+    ],
+)
+async def test_a_job_is_called_by_its_script(command: str, title: str) -> None:
+    assert batch.title(batch.words(command)) == title
+
+
 # --- what is run ----------------------------------------------------------------------------------
 
 
