@@ -30,7 +30,7 @@ LOOK_S = 5.0
 # The driver waits this long for work under way; a kernel that computes is not idle anyway.
 LOCK_MS_MAX = 10_000
 VERIFIED = "checkpoint-verified.json"
-RESUME_S = 60.0
+RESUME_S = SUSPEND_S = 60.0
 ANSWER_S = 1.0  # of an order's time, for the answer
 PAUSES_S = (
     0.2,
@@ -77,6 +77,23 @@ class Checkpoints:
         finally:
             self._busy.discard(pid)
 
+    async def undo(
+        self, kernel: Launched, lease: LeaseView, order: OrderView, after: LeaseView
+    ) -> None:
+        """The broker had given the order up when its success was told: back to how it was before."""
+        pid = kernel.body.pid
+        slot = (lease.slots or lease.home)[0]
+        self._busy.add(pid)
+        try:
+            if not order.resume:
+                await self._bring_back(pid, slot, lease, "unknown", AT_REST)
+            elif after.state == "parked":
+                # The slot may be lent to somebody else by now.
+                with suppress(ChildFailed):
+                    await self._call(lease, "suspend", pid, slot, LOCK_MS_MAX, deadline_s=SUSPEND_S)
+        finally:
+            self._busy.discard(pid)
+
     async def _suspend(self, pid: int, slot: str, lease: LeaseView, order: OrderView) -> AnswerBody:
         # Until the driver has said how much it is.
         self._memory_mib[lease.id] = lease.memory_used_mib or lease.memory_mib
@@ -85,9 +102,7 @@ class Checkpoints:
         # A success that the broker no longer waits for would leave the process suspended.
         in_time_until_s = time.monotonic() + deadline_s - min(ANSWER_S, deadline_s / 2)
         try:
-            outcome = await self._call(
-                lease, "suspend", pid, slot, lock_ms, [], deadline_s=deadline_s
-            )
+            outcome = await self._call(lease, "suspend", pid, slot, lock_ms, deadline_s=deadline_s)
         except ChildFailed as error:
             state, reason = "unknown", _failed(error)
         else:
@@ -140,7 +155,7 @@ class Checkpoints:
         if len(lease.slots) != 1:
             return _several(lease)
         try:
-            refusals = await self._call(lease, "can", pid, lease.slots[0], [], deadline_s=LOOK_S)
+            refusals = await self._call(lease, "can", pid, lease.slots[0], deadline_s=LOOK_S)
         except ChildFailed as error:
             return _failed(error)
         return _reason(refusals[0]) if refusals else None

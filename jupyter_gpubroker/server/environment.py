@@ -43,7 +43,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the kernel is told. `hides_devices` is False where the broker only observes."""
+    """What the kernel is told. `hides_devices` is False where the broker only looks on: nothing else is changed then."""
 
     url: str
     session_id: str
@@ -63,12 +63,16 @@ def managed(environ: Mapping[str, str], terms: Terms) -> dict[str, str]:
     env = {name: value for name, value in environ.items() if name not in _OF_ONE_KERNEL}
     env["GPUBROKER_URL"] = terms.url
     env["GPUBROKER_SESSION"] = terms.session_id
-    env.setdefault("GPUBROKER_FIRST_USE", terms.first_use)
+    if terms.hides_devices:
+        env.setdefault("GPUBROKER_FIRST_USE", terms.first_use)
+    else:
+        env["GPUBROKER_FIRST_USE"] = "none"
     if terms.simulated_state is not None:
         env["GPUBROKER_SIMULATED_STATE"] = str(terms.simulated_state)
-    env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    # Without it, torch asks CUDA itself whether there is a device, which then stays the answer for good.
-    env.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    if terms.hides_devices:
+        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        # Without it, torch asks CUDA itself whether there is a device, which then stays the answer for good.
+        env.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     if terms.carried is not None:
         env["CUDA_VISIBLE_DEVICES"] = terms.carried.visible_devices
         env["GPUBROKER_LEASE"] = terms.carried.lease_id

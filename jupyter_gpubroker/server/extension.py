@@ -77,7 +77,8 @@ class GPUBrokerExtension(ExtensionApp):
             checkpoint.KIND: self._checkpoints.carry_out,
             restart.KIND: restarts.carry_out,
         }
-        self._orders = Orders(self.link, executors, self.log)
+        undoers = {checkpoint.KIND: self._checkpoints.undo}
+        self._orders = Orders(self.link, executors, undoers, self.log)
         self._changes = changes.LeaseChanges(
             partial(_emit, server.event_logger, changes.LEASE_SCHEMA_ID)
         )

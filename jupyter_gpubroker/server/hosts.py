@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from ..client.errors import BrokerDown, BrokerError, PlaceRefused
 from ..client.places import Places, simulated_beside
+from ..patience import within
 from ..wire import routes
 from ..wire.bodies import SessionBody
 from ..wire.views import SessionView
@@ -85,10 +86,12 @@ def host_of(kernel_manager: Any, log: Any) -> Host:
     return Standalone(log)
 
 
-async def within(deadline_s: float, call: Awaitable[Found], log: Any, what: str) -> Found | None:
+async def in_time(
+    deadline_s: float, call: Coroutine[Any, Any, Found], log: Any, what: str
+) -> Found | None:
     """The result of a call to the broker, None when it failed or took too long: nobody may hang on it."""
     try:
-        return await asyncio.wait_for(call, deadline_s)
+        return await within(deadline_s, call)
     except (asyncio.TimeoutError, *UNAVAILABLE) as error:
         log.warning("%s: %s", what, str(error) or "the broker did not answer in time")
         return None
@@ -99,10 +102,12 @@ class Standalone:
 
     server_id: str | None = None
     simulated: bool | None = None
-    hides_devices = True
 
     def __init__(self, log: Any | None = None) -> None:
         self.places = Places.find()
+        self.hides_devices = (
+            self.places.may_start
+        )  # the broker of a whole machine begins by looking on
         self._log = log or logging.getLogger(__name__)
         self._opened: set[str] = set()
 
@@ -116,7 +121,7 @@ class Standalone:
         if session_id not in self._opened:
             return None
         call = asyncio.to_thread(self._call, routes.RESTART_SESSION, session_id)
-        return await within(RESTART_S, call, self._log, "restart_not_announced")
+        return await in_time(RESTART_S, call, self._log, "restart_not_announced")
 
     def seen(self, session_id: str) -> SessionView | None:  # noqa: ARG002
         return None
@@ -125,7 +130,7 @@ class Standalone:
         if session_id in self._opened:
             self._opened.discard(session_id)
             call = asyncio.to_thread(self._call, routes.END_SESSION, session_id)
-            await within(END_S, call, self._log, "session_end_not_told")
+            await in_time(END_S, call, self._log, "session_end_not_told")
 
     def given_up(self, session_id: str) -> None:
         """Nothing to forget here; the broker sees the process end by itself."""

@@ -9,6 +9,7 @@ them has ended. Nothing here decides about leases, and nothing here can make a k
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from typing import Any
 from ..client.errors import BrokerError
 from ..client.http import Answer, AsyncBrokerClient, Query
 from ..client.places import Places
+from ..client.simulation import difference
 from ..client.start import ensure_broker_async
 from ..wire import routes
 from ..wire.bodies import Report, ReportsBody
 from ..wire.views import HealthView, SessionsView, SessionView
-from .hosts import END_S, RESTART_S, UNAVAILABLE, Launched, within
+from .hosts import END_S, RESTART_S, UNAVAILABLE, Launched, hides_unheard, in_time
 from .watcher import KernelWatch, Watches
 
 REPORT_S = 10.0
@@ -92,16 +94,14 @@ class ServerLink:
     @property
     def hides_devices(self) -> bool:
         """Unless the broker is known to only look on."""
-        return self.health is None or self.health.mode == "enforce"
+        if self.health is None:
+            return hides_unheard(self.places)
+        return self.health.mode == "enforce"
 
     def launched_kernel(self, session_id: str) -> Launched | None:
         """The kernel of a session of this server that has not ended."""
         kernel = self._kernels.get(session_id)
         return kernel.launched if kernel else None
-
-    def watch_of(self, session_id: str) -> KernelWatch | None:
-        kernel = self._kernels.get(session_id)
-        return kernel.watch if kernel else None
 
     def has_order(self, lease_id: str, number: int) -> bool:
         """Does the broker still want this done?"""
@@ -156,7 +156,7 @@ class ServerLink:
 
     async def restarting(self, session_id: str) -> SessionView | None:
         call = self.call(routes.RESTART_SESSION, session_id)
-        return await within(RESTART_S, call, self._log, "restart_not_announced")
+        return await in_time(RESTART_S, call, self._log, "restart_not_announced")
 
     def seen(self, session_id: str) -> SessionView | None:
         sessions = self.sessions.sessions
@@ -165,7 +165,7 @@ class ServerLink:
     async def ended(self, session_id: str) -> None:
         if self._forget(session_id):
             call = self.call(routes.END_SESSION, session_id)
-            await within(END_S, call, self._log, "session_end_not_told")
+            await in_time(END_S, call, self._log, "session_end_not_told")
         await self._close_when_done()
 
     def given_up(self, session_id: str) -> None:
@@ -216,6 +216,9 @@ class ServerLink:
             self.health = await self._client.call(routes.HEALTH)
             self._is_connected, self._trouble = True, ""
             self._log.info("broker_connected url=%s pid=%s", url, self.health.pid)
+            contradiction = difference(self.health, os.environ)
+            if contradiction is not None:
+                self._log.warning("%s", contradiction)
             self._told_connected()
             return self._client
 

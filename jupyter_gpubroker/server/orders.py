@@ -1,7 +1,8 @@
 """Carries out what the broker orders the Jupyter server to do for its kernels: `checkpointed` and `restarted`.
 
 Each order is carried out once, however often it is seen; its answer is repeated while the broker still shows the order, so a
-broker that restarts in between loses nothing. Also tells the broker, when things change, whether suspending would work.
+broker that restarts in between loses nothing. What the broker no longer waited for when it was answered is undone. Also tells
+the broker, when things change, whether suspending would work.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from .hosts import UNAVAILABLE, Launched
 from .link import ServerLink
 
 Executor = Callable[[Launched, LeaseView, OrderView], Awaitable[AnswerBody]]
+# With the lease as the order came for it, and as the broker answered.
+Undoer = Callable[[Launched, LeaseView, OrderView, LeaseView], Awaitable[None]]
 Offerer = Callable[[Launched, LeaseView], Awaitable[OfferBody]]
 OrderKey = tuple[str, int]
 
@@ -26,9 +29,9 @@ class Tasks:
 
     def __init__(self, log: Any) -> None:
         self._log = log
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[object]] = set()
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)
@@ -39,18 +42,25 @@ class Tasks:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, task: asyncio.Task[object]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.error("server_task_failed", exc_info=error)
 
 
 class Orders:
-    """`executors` by give-back kind; what has none here is the kernel's own to carry out."""
+    """`executors` by give-back kind; what has none here is the kernel's own to carry out. `undoers` where it can be undone."""
 
-    def __init__(self, link: ServerLink, executors: Mapping[str, Executor], log: Any) -> None:
+    def __init__(
+        self,
+        link: ServerLink,
+        executors: Mapping[str, Executor],
+        undoers: Mapping[str, Undoer],
+        log: Any,
+    ) -> None:
         self._link = link
         self._executors = executors
+        self._undoers = undoers
         self._log = log
         self._tasks = Tasks(log)
         self._answers: dict[OrderKey, AnswerBody | None] = {}
@@ -95,13 +105,26 @@ class Orders:
         self._log.info(
             "order_answered lease=%s kind=%s ok=%s reason=%s", lease.id, order.kind, answer.ok, code
         )
-        await self._answer(lease.id, answer)
+        after = await self._answer(lease.id, answer)
+        undo = self._undoers.get(order.kind)
+        if undo is not None and answer.ok and after is not None and not is_taken(order, after):
+            self._log.warning("order_undone lease=%s kind=%s", lease.id, order.kind)
+            await undo(kernel, lease, order, after)
 
-    async def _answer(self, lease_id: str, answer: AnswerBody) -> None:
+    async def _answer(self, lease_id: str, answer: AnswerBody) -> LeaseView | None:
+        """The lease as the broker has it then."""
         try:
-            await self._link.call(routes.ANSWER, lease_id, answer)
+            return await self._link.call(routes.ANSWER, lease_id, answer)
         except UNAVAILABLE as error:
             self._log.warning("answer_not_told lease=%s: %s", lease_id, error)
+            return None
+
+
+def is_taken(order: OrderView, after: LeaseView) -> bool:
+    """Whether the lease that answered a success shows that this very order is done, and not that it had run out."""
+    if order.resume:
+        return after.state in ("granted", "active")
+    return after.order is None and after.gave_back == order.kind
 
 
 class Offers:

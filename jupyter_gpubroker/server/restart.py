@@ -18,13 +18,14 @@ from typing import Final
 from ..wire.bodies import AnswerBody, ReasonBody
 from ..wire.views import LeaseView, OrderView
 from .hosts import Launched
+from .orders import is_taken
 
 KIND: Final = "restarted"
 MANIFEST = "manifest.json"
 LOOK_S = 0.1
 
 IsOpen = Callable[[str, int], bool]
-Tell = Callable[[str, AnswerBody], Awaitable[object]]
+Tell = Callable[[str, AnswerBody], Awaitable[LeaseView]]
 
 
 class Restarts:
@@ -43,7 +44,10 @@ class Restarts:
         if not await self._is_saved(kernel, lease.id, order):
             return AnswerBody(order.number, ok=False, reason=ReasonBody("save_not_seen"))
         answer = AnswerBody(order.number, ok=True)
-        await self._tell(lease.id, answer)
+        if not is_taken(order, await self._tell(lease.id, answer)):
+            # It came too late, and nothing is lost yet.
+            reason = ReasonBody("order_overdue", {"kind": KIND})
+            return AnswerBody(order.number, ok=False, reason=reason)
         await kernel.manager.parent.restart_kernel(kernel.body.kernel_id)
         return answer
 

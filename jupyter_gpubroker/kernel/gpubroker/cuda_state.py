@@ -65,6 +65,17 @@ def torch_is_initialized() -> bool:
         return False
 
 
+def uses_nccl() -> bool:
+    """Does this process take part in a communicator between GPUs? The driver cannot suspend those."""
+    distributed = loaded("torch.distributed")
+    if distributed is None:
+        return False
+    try:
+        return distributed.is_initialized() and "nccl" in str(distributed.get_backend())
+    except (AttributeError, RuntimeError):
+        return False
+
+
 def _driver_state() -> CudaState:
     if not any("libcuda.so" in path for path in _mapped_files()):
         # CUDA opens this file, mere questions to the driver do not.

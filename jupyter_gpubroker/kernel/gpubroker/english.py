@@ -231,6 +231,7 @@ ENGLISH = {
         "GPU memory did not come back as it left: checksums differ. Do not trust what lies there; "
         "load your data anew."
     ),
+    "reason_nccl_in_use": "the process uses NCCL, which the driver cannot suspend",
     "reason_context_alive": "CUDA holds the GPU",
     "reason_no_consent": "you have not agreed to a restart",
     "reason_not_offered": "it is not offered at the moment",

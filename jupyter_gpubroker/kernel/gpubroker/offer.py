@@ -30,6 +30,9 @@ class Offers:
     def body(self, is_simulated: bool) -> Dict[str, Any]:
         """What to POST as the session's offer."""
         refusals = {kind: self.refusal(kind, is_simulated) for kind in KINDS}
+        if cuda_state.uses_nccl():
+            # Suspending is offered by the Jupyter server, which cannot see this from outside.
+            refusals["checkpointed"] = reason("nccl_in_use")
         return {
             "kinds": [kind for kind in KINDS if refusals[kind] is None],
             "refusals": {kind: why for kind, why in refusals.items() if why is not None},

@@ -233,6 +233,7 @@ SPANISH = {
         "La memoria de GPU no volvió como salió: las sumas de control difieren. No se fíe de lo "
         "que hay en ella; recargue sus datos."
     ),
+    "reason_nccl_in_use": "el proceso usa NCCL, que el controlador no puede suspender",
     "reason_context_alive": "CUDA retiene la GPU",
     "reason_no_consent": "no ha aceptado un reinicio",
     "reason_not_offered": "no se ofrece por ahora",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from tests.unit.kernel.double import (
     lease,
     order,
     reason,
+    stand_in,
 )
 from tests.unit.kernel.process import LEASE, Process, Shown, answers
 
@@ -292,6 +295,17 @@ def test_an_offer_is_made_when_it_is_news(
     process.has_context(monkeypatch)
     process.look(lease())
     assert [body["kinds"] for body in process.double.bodies(":offer")] == [["empty"], ["parked"]]
+
+
+def test_a_communicator_between_gpus_cannot_be_suspended(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = SimpleNamespace(is_initialized=lambda: True, get_backend=lambda: "nccl")
+    monkeypatch.setitem(sys.modules, "torch.distributed", stand_in(distributed))
+    refusals = process.offers.body(is_simulated=False)["refusals"]
+    assert refusals["checkpointed"]["code"] == "nccl_in_use"
+    distributed.get_backend = lambda: "gloo"
+    assert "checkpointed" not in process.offers.body(is_simulated=False)["refusals"]
 
 
 # --- notices --------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ class BrokerDouble:
         self.hang: set[str] = set()
         self.simulated = True
         self.mode = "enforce"
+        self.answered: LeaseView | None = None  # what it says to the answer of an order
         self._etag = 0
         self._is_gone = False
         self._changed = asyncio.Condition()
@@ -125,7 +126,7 @@ class BrokerDouble:
         if told.what == "DELETE /sessions/ID":
             return None
         if told.what == "POST /leases/ID:answer":
-            return lease_view(session_id)
+            return self.answered or lease_view(session_id)
         return self.sessions.get(session_id)
 
 

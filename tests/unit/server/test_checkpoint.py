@@ -67,7 +67,7 @@ async def test_what_would_work_is_offered_and_what_would_not_is_refused(folders:
     )
     failed = (await made.offer(KERNEL, lease)).refusals["checkpointed"]
     assert failed.code == "checkpoint_helper_failed"
-    assert helper.calls == [("can", 42, "GPU-1", [])] * 3
+    assert helper.calls == [("can", 42, "GPU-1")] * 3
 
 
 async def test_several_gpus_are_refused_without_asking(folders: Folders) -> None:
@@ -85,7 +85,7 @@ async def test_what_was_suspended_comes_back_with_the_memory_it_had(folders: Fol
     assert await made.carry_out(KERNEL, lease, order(1, "checkpointed")) == AnswerBody(1, ok=True)
     back = order(2, "checkpointed", resume=True)
     assert await made.carry_out(KERNEL, lease, back) == AnswerBody(2, ok=True)
-    assert helper.calls == [("suspend", 42, "GPU-1", 10_000, []), ("resume", 42, "GPU-1", 500)]
+    assert helper.calls == [("suspend", 42, "GPU-1", 10_000), ("resume", 42, "GPU-1", 500)]
 
 
 async def test_the_wait_for_running_work_is_never_longer_than_the_order(folders: Folders) -> None:
@@ -208,3 +208,16 @@ async def test_another_order_is_refused_while_a_process_is_brought_back() -> Non
     may_end.set()
     assert not (await first).ok
     assert [method for method, *_ in helper.calls] == ["suspend"]
+
+
+@pytest.mark.parametrize(
+    ("resume", "state", "undone"),
+    [(False, "active", "resume"), (True, "parked", "suspend"), (True, "cleared", None)],
+)
+async def test_what_came_too_late_is_put_back_to_how_it_was(
+    folders: Folders, resume: bool, state: str, undone: str | None
+) -> None:
+    made, helper = checkpoints(outcome())
+    late = order(1, "checkpointed", resume=resume)
+    await made.undo(KERNEL, lease_view(LEASE), late, lease_view(LEASE, state=state))
+    assert [method for method, *_ in helper.calls] == ([undone] if undone else [])

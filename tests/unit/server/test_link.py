@@ -121,7 +121,7 @@ async def test_a_change_is_reported_at_once_and_a_run_of_changes_once(
         link.launched(kernel)
         await double.until(lambda: double.calls("POST /sessions:report"))
         before = len(double.calls("POST /sessions:report"))
-        watch = link.watch_of(kernel.session_id)
+        watch = link.watches.get(str(kernel.body.kernel_id))
         assert watch is not None
         for number in range(50):
             for state in ("busy", "idle"):

@@ -66,7 +66,7 @@ async def test_an_order_is_carried_out_once_and_answered(
     double: BrokerDouble, link: ServerLink
 ) -> None:
     executor = Executor()
-    orders = Orders(link, {"checkpointed": executor}, LOG)
+    orders = Orders(link, {"checkpointed": executor}, {}, LOG)
     ordered = sessions(lease_view(LEASE, order=order(3, "checkpointed")))
     orders.seen(ordered)
     orders.seen(ordered)
@@ -83,7 +83,7 @@ async def test_an_answer_in_vain_is_given_again_without_acting_again(
 ) -> None:
     executor = Executor()
     executor.let.set()
-    orders = Orders(link, {"checkpointed": executor}, LOG)
+    orders = Orders(link, {"checkpointed": executor}, {}, LOG)
     ordered = sessions(lease_view(LEASE, order=order(1, "checkpointed")))
     double.refuse["POST /leases/ID:answer"] = 503
     orders.seen(ordered)
@@ -99,7 +99,7 @@ async def test_the_next_order_of_the_same_lease_is_a_new_one(
 ) -> None:
     executor = Executor()
     executor.let.set()
-    orders = Orders(link, {"checkpointed": executor}, LOG)
+    orders = Orders(link, {"checkpointed": executor}, {}, LOG)
     orders.seen(sessions(lease_view(LEASE, order=order(1, "checkpointed"))))
     await double.until(lambda: len(double.calls("POST /leases/ID:answer")) == 1)
     orders.seen(sessions(lease_view(LEASE, order=order(2, "checkpointed", resume=True))))
@@ -107,9 +107,27 @@ async def test_the_next_order_of_the_same_lease_is_a_new_one(
     assert [number for _, number in executor.calls] == [1, 2]
 
 
+@pytest.mark.parametrize("is_late", [True, False])
+async def test_what_the_broker_no_longer_waited_for_is_undone(
+    double: BrokerDouble, link: ServerLink, is_late: bool
+) -> None:
+    executor, undone = Executor(), asyncio.Event()
+    executor.let.set()
+
+    async def undo(*_: object) -> None:
+        undone.set()
+
+    double.answered = lease_view(LEASE, gave_back=None if is_late else "checkpointed")
+    orders = Orders(link, {"checkpointed": executor}, {"checkpointed": undo}, LOG)
+    orders.seen(sessions(lease_view(LEASE, order=order(1, "checkpointed"))))
+    await double.until(lambda: double.calls("POST /leases/ID:answer"))
+    await asyncio.gather(*orders._tasks._running)
+    assert undone.is_set() is is_late
+
+
 async def test_the_kernels_own_orders_are_left_to_it(link: ServerLink) -> None:
     executor = Executor()
-    orders = Orders(link, {"checkpointed": executor}, LOG)
+    orders = Orders(link, {"checkpointed": executor}, {}, LOG)
     orders.seen(sessions(lease_view(LEASE, order=order(1, "empty"))))
     orders.seen(sessions(lease_view(LEASE, order=order(1, "parked"))))
     await asyncio.sleep(0)
@@ -180,15 +198,17 @@ class KernelsManager:
     def __init__(self) -> None:
         self.done: list[str | AnswerBody] = []
         self.is_broker_down = False
+        self.has_given_up = False
 
     async def restart_kernel(self, kernel_id: str) -> None:
         self.done.append(kernel_id)
 
-    async def tell(self, lease_id: str, answer: AnswerBody) -> None:
+    async def tell(self, lease_id: str, answer: AnswerBody) -> LeaseView:
         assert lease_id == LEASE
         if self.is_broker_down:
             raise BrokerDown("gone")
         self.done.append(answer)
+        return lease_view(LEASE, gave_back=None if self.has_given_up else "restarted")
 
 
 def restartable() -> tuple[Launched, KernelsManager]:
@@ -225,6 +245,16 @@ async def test_a_kernel_is_not_restarted_when_the_broker_cannot_be_told(tmp_path
     with pytest.raises(BrokerDown):
         await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
     assert kernels.done == []
+
+
+async def test_a_kernel_is_not_restarted_for_an_order_that_had_run_out(tmp_path: Path) -> None:
+    kernel, kernels = restartable()
+    kernels.has_given_up = True
+    save(tmp_path, {"cause": f"{LEASE}:1"})
+    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell)
+    answer = await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
+    assert not answer.ok
+    assert "kernel" not in kernels.done
 
 
 @pytest.mark.parametrize("found", [None, {"cause": "other:1"}, {}, [], "text"])
