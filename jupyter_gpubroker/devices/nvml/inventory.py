@@ -31,15 +31,18 @@ def gpu_found(index: int) -> GpuFound:
     model = calls.ask(pynvml.nvmlDeviceGetName, handle)
     # Inside a container that has one instance the GPU's own memory is not to be asked (nvidia-container-toolkit#842).
     memory = calls.ask(pynvml.nvmlDeviceGetMemoryInfo, handle, expected=("NoPermission",))
-    current, pending = calls.ask(pynvml.nvmlDeviceGetMigMode, handle, expected=NOT_OFFERED) or (
-        0,
-        0,
-    )
+    known = len(calls.problems)
+    mode = calls.ask(pynvml.nvmlDeviceGetMigMode, handle, expected=NOT_OFFERED)
+    # A GPU of which nobody knows whether it is split must not be lent as a whole.
+    is_unclear = len(calls.problems) > known
+    current, pending = mode or (0, 0)
     memory_mib = None if memory is None else mib(memory.total)
     slots = _instances(calls, handle) if current else (SlotFound(uuid, "gpu", memory_mib),)
     state = "ok"
     if calls.is_lost:
         state = "lost"
+    elif is_unclear:
+        state = "unavailable"
     elif current != pending:
         calls.problems.append(MIG_MODE_PENDING)
         state = "unavailable"
