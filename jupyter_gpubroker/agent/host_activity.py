@@ -26,7 +26,7 @@ LISTEN_EVERY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class HostSample:
-    """`is_busy` None: not known yet, or a member took its counters along when it ended."""
+    """`is_busy` None: not known yet, or not all counters could be compared."""
 
     is_busy: bool | None
     use: HostUse
@@ -36,7 +36,7 @@ class HostSample:
 class _Counters:
     taken_s: float
     cpu_ms: int
-    io_bytes: int
+    io_bytes: int | None
     sample: HostSample
 
 
@@ -81,21 +81,15 @@ class HostActivity:
             if (process := self._table.process(pid)) is not None and process.start_ticks == ticks
         ]
         cpu_ms = sum(process.cpu_ms for process in members)
-        io_bytes = sum(self._table.io_bytes(process.pid) or 0 for process in members)
+        io_bytes = _sum([self._table.io_bytes(process.pid) for process in members])
         if last is None:
             return _Counters(now_s, cpu_ms, io_bytes, HostSample(None, HostUse(len(members))))
         window_s = now_s - last.taken_s
-        # A member that ended takes its counters along, hence the tree's sum may fall: that is no idleness.
-        has_fallen = cpu_ms < last.cpu_ms or io_bytes < last.io_bytes
-        cpu_percent = max(0, round((cpu_ms - last.cpu_ms) / window_s / 10))
-        io_kib_per_s = max(0, round((io_bytes - last.io_bytes) / window_s / 1024))
-        is_busy = cpu_percent > BUSY_CPU_PERCENT or io_kib_per_s > BUSY_IO_KIB_PER_S
-        use = (
-            HostUse(len(members))
-            if has_fallen and not is_busy
-            else HostUse(len(members), cpu_percent, io_kib_per_s)
-        )
-        is_known = is_busy or not has_fallen
+        cpu = _rate(last.cpu_ms, cpu_ms, window_s * 10)
+        io = _rate(last.io_bytes, io_bytes, window_s * 1024)
+        is_busy = (cpu or 0) > BUSY_CPU_PERCENT or (io or 0) > BUSY_IO_KIB_PER_S
+        is_known = is_busy or None not in (cpu, io)
+        use = HostUse(len(members), cpu, io)
         return _Counters(now_s, cpu_ms, io_bytes, HostSample(is_busy if is_known else None, use))
 
     def _look_for_sockets(self, holder_id: str, now_s: float) -> tuple[float, bool | None]:
@@ -111,3 +105,16 @@ class HostActivity:
         for holder, tree in self._trees.scan(holders).items():
             members[holder.id] += [(one.pid, one.start_ticks) for one in tree.processes]
         return members
+
+
+def _sum(parts: Sequence[int | None]) -> int | None:
+    """Unknown where a part is: what another user's process reads and writes cannot be read."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _rate(before: int | None, now: int | None, size: float) -> int | None:
+    """What was added, in units of `size`. A member that ended takes its counters along: a sum that fell tells nothing."""
+    if before is None or now is None or now < before:
+        return None
+    return round((now - before) / size)

@@ -48,6 +48,8 @@ class FakeProc:
         environ = "".join(f"{key}={value}\0" for key, value in (marks or {}).items())
         (folder / "environ").write_text("HOME=/\0" + environ)
         (folder / "fd").mkdir(exist_ok=True)
+        if not (folder / "io").exists():
+            self.io(pid, read=0, written=0)
 
     def io(self, pid: int, read: int, written: int) -> None:
         (self.root / str(pid) / "io").write_text(f"rchar: {read}\nwchar: {written}\nsyscr: 1\n")

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gpubroker.agent.holdings import Holder
 from jupyter_gpubroker.agent.host_activity import HostActivity
 from jupyter_gpubroker.agent.trees import Trees
-from jupyter_gpubroker.core.events import ProcessOwner
+from jupyter_gpubroker.core.events import HostUse, ProcessOwner
 
 KERNEL = Holder("kernel", ProcessOwner.SESSION, uid=1000, pid=10, start_ticks=100, mark="kernel")
 OTHER = Holder("other", ProcessOwner.SESSION, uid=1000, pid=20, start_ticks=100, mark="other")
@@ -113,3 +113,46 @@ def test_a_child_that_joined_later_is_found_by_the_next_scan(proc, sample):
     sample(6)
     proc.process(11, parent=10, cpu=90)
     assert sample(1) == {"kernel": True}
+
+
+def test_what_another_user_reads_cannot_be_known_and_is_not_taken_for_nothing(proc, sample):
+    (proc.root / "10" / "io").unlink()
+    sample(0)
+    assert sample(1) == {"kernel": None}
+    proc.process(10, cpu=90)
+    (proc.root / "10" / "io").unlink()
+    assert sample(1) == {"kernel": True}
+
+
+def test_the_numbers_are_told_with_the_size_of_the_tree(proc, table, clock):
+    activity = HostActivity(table, Trees(table), clock)
+    proc.process(10)
+    proc.process(11, parent=10)
+    activity.sample([KERNEL])
+    proc.process(11, parent=10, cpu=150)
+    proc.io(10, read=2 << 20, written=0)
+    clock.now_s += 2
+    assert activity.sample([KERNEL])["kernel"].use == HostUse(2, cpu_percent=75, io_kib_per_s=1024)
+
+
+def test_whether_a_tree_listens_is_looked_at_now_and_then_and_of_quiet_ones(
+    proc, table, clock, monkeypatch
+):
+    looked = []
+
+    def listens(_: object, pids: list[int]) -> bool:
+        looked.append(pids)
+        return True
+
+    monkeypatch.setattr("jupyter_gpubroker.agent.host_activity.listens", listens)
+    activity = HostActivity(table, Trees(table), clock)
+    proc.process(10)
+
+    def sample(*quiet: str) -> bool | None:
+        clock.now_s += 4
+        return activity.sample([KERNEL], quiet)["kernel"].use.listens
+
+    assert [sample(), sample("kernel"), sample("kernel"), sample()] == [None, True, True, True]
+    assert looked == [[10]]
+    assert [sample("kernel"), sample("kernel")] == [True, True]
+    assert looked == [[10], [10]]
