@@ -86,6 +86,11 @@ def host_of(kernel_manager: Any, log: Any) -> Host:
     return Standalone(log)
 
 
+def hides_unheard(places: Places) -> bool:
+    """Are devices hidden from kernels before the broker was heard of? That of a whole machine begins by looking on."""
+    return places.may_start or places.configured_url is not None
+
+
 async def in_time(
     deadline_s: float, call: Coroutine[Any, Any, Found], log: Any, what: str
 ) -> Found | None:
@@ -105,9 +110,7 @@ class Standalone:
 
     def __init__(self, log: Any | None = None) -> None:
         self.places = Places.find()
-        self.hides_devices = (
-            self.places.may_start
-        )  # the broker of a whole machine begins by looking on
+        self.hides_devices = hides_unheard(self.places)
         self._log = log or logging.getLogger(__name__)
         self._opened: set[str] = set()
 

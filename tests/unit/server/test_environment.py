@@ -58,7 +58,9 @@ def test_what_the_user_set_is_kept() -> None:
 def test_a_broker_that_only_looks_on_changes_no_devices() -> None:
     terms = Terms("u", "s", "auto", hides_devices=False)
     assert managed({"CUDA_VISIBLE_DEVICES": "3"}, terms)["CUDA_VISIBLE_DEVICES"] == "3"
-    assert "CUDA_VISIBLE_DEVICES" not in managed({}, terms)
+    env = managed({}, terms)
+    assert env.keys() == {"GPUBROKER_URL", "GPUBROKER_SESSION", "GPUBROKER_FIRST_USE"}
+    assert env["GPUBROKER_FIRST_USE"] == "none"
 
 
 def test_simulated_gpus_are_named_where_there_are_any() -> None:
