@@ -49,6 +49,12 @@ class Lookout:
         self, readings: Sequence[SlotReading], holdings: Holdings, is_simulated: bool
     ) -> tuple[SlotObservation, ...]:
         """One observation for each reading, but none of a slot whose holding is older than what was seen. Raises OSError."""
+        with self._table.one_look():
+            return self._look(readings, holdings, is_simulated)
+
+    def _look(
+        self, readings: Sequence[SlotReading], holdings: Holdings, is_simulated: bool
+    ) -> tuple[SlotObservation, ...]:
         trust = self._trust(is_simulated)
         if holdings.holders != self._index.holders:
             self._index = HolderIndex(holdings.holders)

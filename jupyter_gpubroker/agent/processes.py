@@ -44,19 +44,33 @@ class ProcessTable:
 
     def __init__(self, root: Path = PROC, devices: Path = Path("/dev")) -> None:
         self._root = root
+        self._seen: dict[int, Process | None] | None = None
         # Where no GPU has a file, as in tests of the driver's library, open files prove nothing.
         self.shows_gpu_files = any(
             (devices / Path(name).name).exists() for name in ("nvidiactl", "nvmap", "dxg")
         )
 
-    def process(self, pid: int) -> Process | None:
+    @contextlib.contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Within it, a process is read once, however often it is asked for."""
+        self._seen = {}
         try:
-            return process_of(pid, self._root)
-        except PermissionError:
-            return None
+            yield
+        finally:
+            self._seen = None
+
+    def process(self, pid: int) -> Process | None:
+        if self._seen is None:
+            return self._read(pid)
+        if pid not in self._seen:
+            self._seen[pid] = self._read(pid)
+        return self._seen[pid]
 
     def all(self) -> list[Process]:
-        return list(processes(self._root))
+        found = list(processes(self._root))
+        if self._seen is not None:
+            self._seen.update((process.pid, process) for process in found)
+        return found
 
     def exists(self, pid: int) -> bool:
         """Whether anything has this pid, a zombie included."""
@@ -95,6 +109,12 @@ class ProcessTable:
             if entry.startswith(mark)
         )
 
+    def _read(self, pid: int) -> Process | None:
+        try:
+            return process_of(pid, self._root)
+        except PermissionError:
+            return None
+
     def arguments(self, pid: int) -> tuple[str, ...]:
         """The command line."""
         try:
@@ -106,11 +126,13 @@ class ProcessTable:
     def io_bytes(self, pid: int) -> int | None:
         """Bytes read and written through system calls so far; another user's cannot be read."""
         try:
-            lines = read_file(f"{self._root}/{pid}/io").splitlines()
+            words = read_file(f"{self._root}/{pid}/io").split(None, 4)
         except _GONE_OR_HIDDEN:
             return None
-        numbers = dict(line.split(b": ") for line in lines)
-        return int(numbers.get(b"rchar", 0)) + int(numbers.get(b"wchar", 0))
+        assert words[0::2][:2] == [b"rchar:", b"wchar:"], (
+            "as the kernel has written it since 2.6.20"
+        )
+        return int(words[1]) + int(words[3])
 
     def holds_gpu_file(self, pid: int) -> bool | None:
         """Whether the process has a GPU open; None where that may not be looked at.
