@@ -208,7 +208,8 @@ def test_who_interrupts_the_wait_has_left_the_line(lab: Lab, desk: Desk, look: L
     notebook.interrupt()
     waiting.ended()
     assert not lab.broker.call(routes.QUEUE).waiting
-    expect(waiting.notice).to_contain_text("left the line")
+    expect(waiting.notice).to_contain_text("Waited")
+    assert "You left the line" in waiting.text
     look("left")
     assert notebook.cell(1).run() == "2"
 

@@ -9,7 +9,7 @@ ENGLISH = {
     # --- Nobody to ask --------------------------------------------------------------------------
     "not_managed": (
         "This process borrows no GPUs: no GPU broker started it. It sees whatever devices its "
-        "environment shows."
+        "environment shows; open the notebook in a Jupyter server with jupyter_gpubroker to borrow."
     ),
     "switched_off": (
         "The GPU broker is switched off here (GPUBROKER=off); `gpubroker on` in a terminal "

@@ -6,7 +6,8 @@ SPANISH = {
     # --- Nobody to ask --------------------------------------------------------------------------
     "not_managed": (
         "Este proceso no toma GPU prestadas: no lo inició ningún gestor de GPU. Ve los "
-        "dispositivos que su entorno muestra."
+        "dispositivos que su entorno muestra; abra el cuaderno en un servidor Jupyter con "
+        "jupyter_gpubroker para tomarlas."
     ),
     "switched_off": (
         "El gestor de GPU está desactivado aquí (GPUBROKER=off); `gpubroker on` en una terminal "
