@@ -11,17 +11,22 @@ import {
   GpusView,
   JobsView,
   KeepBody,
+  JobView,
   LeaseView,
+  OutputView,
   Problem,
   QueueView,
   ReleaseBody,
   RequestBody,
+  RequestView,
   SessionsView,
+  SubmitBody,
   UnparkBody,
   WhyView
 } from './wire';
 
 const API = 'gpubroker/v1';
+const BATCH = 'gpubroker/batch';
 const PROBLEM = 'application/problem+json';
 const JSON_BODY = { 'Content-Type': 'application/json' };
 
@@ -47,43 +52,62 @@ export class BrokerApi {
   constructor(private readonly settings: ServerConnection.ISettings) {}
 
   list<Name extends ListName>(name: Name): Promise<Lists[Name]> {
-    return this.call<Lists[Name]>('GET', name);
+    return this.ask<Lists[Name]>('GET', name);
   }
 
   why(things: Things, id: string): Promise<WhyView> {
-    return this.call<WhyView>('GET', `${things}/${id}/why`);
+    return this.ask<WhyView>('GET', `${things}/${id}/why`);
   }
 
-  async ask(body: RequestBody): Promise<void> {
-    await this.call('PUT', `requests/${newId()}`, body);
+  async request(body: RequestBody): Promise<void> {
+    await this.ask('PUT', `requests/${newId()}`, body);
+  }
+
+  /** What would become of it; nothing is asked for. */
+  outlook(body: RequestBody): Promise<RequestView> {
+    return this.ask<RequestView>('POST', 'requests:outlook', body);
   }
 
   async keep(lease: LeaseView): Promise<void> {
     const body: KeepBody = {};
-    await this.call('POST', `leases/${lease.id}:keep`, body);
+    await this.ask('POST', `leases/${lease.id}:keep`, body);
   }
 
   async release(lease: LeaseView): Promise<void> {
     const body: ReleaseBody = {};
-    await this.call('POST', `leases/${lease.id}:release`, body);
+    await this.ask('POST', `leases/${lease.id}:release`, body);
   }
 
   async park(lease: LeaseView): Promise<void> {
     const body: ReleaseBody = {};
-    await this.call('POST', `leases/${lease.id}:park`, body);
+    await this.ask('POST', `leases/${lease.id}:park`, body);
   }
 
   async unpark(lease: LeaseView): Promise<void> {
     const body: UnparkBody = { request_id: newId() };
-    await this.call('POST', `leases/${lease.id}:unpark`, body);
+    await this.ask('POST', `leases/${lease.id}:unpark`, body);
   }
 
   async cancel(things: 'requests' | 'jobs', id: string): Promise<void> {
-    await this.call('DELETE', `${things}/${id}`);
+    await this.ask('DELETE', `${things}/${id}`);
+  }
+
+  submit(body: SubmitBody): Promise<JobView> {
+    return this.call<JobView>('POST', `${BATCH}/jobs`, body);
+  }
+
+  /** A job's output from these bytes on; the end of it where none is named. */
+  output(jobId: string, starts: Readonly<Record<string, number>>): Promise<OutputView> {
+    const query = new URLSearchParams(Object.entries(starts).map(([name, at]) => [name, `${at}`]));
+    return this.call<OutputView>('GET', `${BATCH}/jobs/${jobId}/output?${query}`);
+  }
+
+  private ask<Answer>(method: string, path: string, body?: object): Promise<Answer> {
+    return this.call<Answer>(method, `${API}/${path}`, body);
   }
 
   private async call<Answer>(method: string, path: string, body?: object): Promise<Answer> {
-    const url = URLExt.join(this.settings.baseUrl, API, path);
+    const url = URLExt.join(this.settings.baseUrl, path);
     const init: RequestInit =
       body === undefined ? { method } : { method, body: JSON.stringify(body), headers: JSON_BODY };
     let response: Response;

@@ -7,7 +7,7 @@ import { Menu } from '@lumino/widgets';
 
 import { Desk, refusalText } from './desk';
 import { gpuIcon } from './icons';
-import { allowElsewhere } from './notices';
+import { allowElsewhere } from './elsewhere';
 import { canKeep, canPark, canRelease, canUnpark, Standing, standingOf } from './standing';
 import { LeaseView } from './wire';
 import { OpenMenu, PANEL_ID } from './widgets';
@@ -21,6 +21,7 @@ export const COMMANDS = {
   park: 'gpubroker:park',
   unpark: 'gpubroker:unpark',
   leave: 'gpubroker:leave-queue',
+  runAsJob: 'gpubroker:run-as-job',
   allow: 'gpubroker:allow-notifications'
 } as const;
 
@@ -40,7 +41,7 @@ const DEEDS: readonly (readonly [CommandId, Deed])[] = [
       isPossible: standing => standing.kind === 'none',
       execute: async (desk, standing) => {
         if (standing.kind === 'none') {
-          await desk.api.ask({ session_id: standing.session.id });
+          await desk.api.request({ session_id: standing.session.id });
         }
       }
     }
@@ -119,6 +120,14 @@ export function addCommands(app: JupyterFrontEnd, desk: Desk): void {
     icon: gpuIcon,
     execute: () => app.shell.activateById(PANEL_ID)
   });
+  commands.addCommand(COMMANDS.runAsJob, {
+    label: words.runAsJob,
+    isEnabled: () => desk.current.getSnapshot() !== null,
+    execute: () => {
+      desk.jobForm.set('notebook');
+      app.shell.activateById(PANEL_ID);
+    }
+  });
   commands.addCommand(COMMANDS.allow, { label: words.allowNotifications, execute: allowElsewhere });
   for (const [id, deed] of DEEDS) {
     commands.addCommand(id, {
@@ -144,6 +153,7 @@ export function menuOpener(commands: CommandRegistry): OpenMenu {
   menu.addClass('gpb-Menu');
   DEEDS.forEach(([command]) => menu.addItem({ command }));
   menu.addItem({ type: 'separator' });
+  menu.addItem({ command: COMMANDS.runAsJob });
   menu.addItem({ command: COMMANDS.open });
   return anchor => {
     const { left, bottom } = anchor.getBoundingClientRect();

@@ -25,6 +25,13 @@ export class CurrentNotebook {
   /** Null where no notebook is open. The same object as long as nothing changes. */
   readonly getSnapshot = (): Current | null => this.current;
 
+  /** Write what one has changed; a batch job reads the file. */
+  async save(): Promise<void> {
+    if (this.panel?.context.model.dirty) {
+      await this.panel.context.save();
+    }
+  }
+
   private follow(panel: NotebookPanel | null): void {
     this.panel?.sessionContext.kernelChanged.disconnect(this.look);
     this.panel?.context.pathChanged.disconnect(this.look);
@@ -45,7 +52,7 @@ export class CurrentNotebook {
 }
 
 export function currentOf(panel: NotebookPanel): Current {
-  const { path } = panel.context;
+  const path = panel.context.localPath;
   const kernelId = panel.sessionContext.session?.kernel?.id ?? null;
   return { path, name: baseName(path), kernelId };
 }

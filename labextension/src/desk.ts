@@ -7,8 +7,9 @@ import { Current, CurrentNotebook } from './current';
 import { History } from './history';
 import { Standing, standingOf } from './standing';
 import { Heard, Store } from './store';
+import { Switch } from './switch';
 import { onTick, tickedAt } from './ticker';
-import { Problem } from './wire';
+import { JobView, Problem } from './wire';
 import { detailOf, Words } from './words';
 
 export interface Desk {
@@ -17,7 +18,13 @@ export interface Desk {
   readonly history: History;
   readonly current: CurrentNotebook;
   readonly words: Words;
+  readonly jobForm: Switch<JobForm>;
+  /** Show what a job writes. */
+  readonly openOutput: (job: JobView) => void;
 }
+
+/** Whether the form for a new batch job is open, and for what. */
+export type JobForm = 'closed' | 'notebook' | 'command';
 
 const DeskContext = React.createContext<Desk | null>(null);
 
@@ -56,6 +63,11 @@ export function useStanding(kernelId: string | null): Standing | null {
 export function useCurrent(): Current | null {
   const { current } = useDesk();
   return React.useSyncExternalStore(current.subscribe, current.getSnapshot);
+}
+
+export function useJobForm(): JobForm {
+  const { jobForm } = useDesk();
+  return React.useSyncExternalStore(jobForm.subscribe, jobForm.getSnapshot);
 }
 
 /** Now, by `performance.now()`; goes on by the second while `isTicking`. */

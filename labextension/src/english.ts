@@ -31,6 +31,8 @@ export const english: Words = {
   openPanel: 'Show GPUs',
   requestGpu: 'Request a GPU',
   allowNotifications: 'Allow Notifications outside of JupyterLab',
+  allow: 'Allow notifications',
+  elsewhere: 'Be told when you look at something else?',
   keepHint: left =>
     left === null ? 'Hold on to it' : `Hold on to it (possible ${left} more times)`,
   noKeepsLeft: 'It was kept as often as possible; work on it, or release it',
@@ -72,6 +74,9 @@ export const english: Words = {
   keptFor: time => `kept for ${time} more`,
   endsIn: time => `yours for ${time} more`,
   command: 'Command',
+  nextCellReturns:
+    'The GPU of this notebook is parked: what was on it waits in host memory. The next cell brings it back before it runs.',
+  nextCellWaits: 'The GPU of this notebook is on its way back; the next cell waits for it.',
 
   forNotebook: 'For',
   noNotebook: 'Open a notebook to request a GPU for it.',
@@ -87,11 +92,9 @@ export const english: Words = {
   anyGpu: 'Any GPU',
   freeOf: (free, all) => `${free} of ${all} free`,
   freeNow: (free, all) => `${free} of ${all} free: yours at once.`,
-  noneFree: waiting =>
-    waiting === 0
-      ? 'None is free now; you would be first in line.'
-      : `None is free now; ${waiting} wait already.`,
-  lastExpected: time => `The last of them is expected to be served in about ${time}.`,
+  noneFree: place => `None is free now: you would be ${ordinal(place)} in line.`,
+  turnExpected: time => `Your turn is expected in about ${time}.`,
+  turnUnknown: 'Nobody can say yet when one comes free.',
 
   emptyQueue: 'Nobody waits.',
   myPlace: (place, all) => `${ordinal(place)} of ${all}`,
@@ -109,10 +112,41 @@ export const english: Words = {
     unusable: 'not usable'
   },
   gpuSummary: (free, all, used) => `${free} of ${all} free, memory used: ${used}`,
-  noJobs: 'No batch jobs. Submit one with `gpubroker submit -- command`.',
+  noJobs: 'No batch jobs.',
+  newJob: 'New batch job',
+  runAsJob: 'Run Notebook as Batch Job',
+  run: 'Run',
+  aCommand: 'A command',
+  commandHint:
+    'Runs as you, on this server, as soon as its GPU is free. No shell reads it; for pipes and the like write `bash -c "…"`.',
+  notebookHint:
+    'A copy is run from top to bottom as soon as its GPU is free; its results appear beside the notebook, which you can go on editing.',
+  folder: 'Folder',
+  atMost: 'At most',
+  unlimited: 'as long as it takes',
+  preemptible: 'Others may stop it when they need its GPU; it then runs again from the start',
+  submit: 'Submit',
+  close: 'Close',
+  actionsOfJob: number => `What to do with job ${number}`,
+  stopQuestion: name => `Stop job ${name}?`,
+  stopMeans:
+    'It is running. It is told to end, and killed if it does not. What it has not saved by then is lost; this cannot be undone.',
+  stop: 'Stop it',
+  letItRun: 'Let it run',
+  takeOutQuestion: name => `Take job ${name} out of the queue?`,
+  takeOutMeans: 'It has not begun. It loses its place and will not run.',
+  takeOut: 'Take it out',
+  letItWait: 'Let it wait',
+  output: 'Output',
+  outputOf: name => `Output of ${name}`,
+  errorOutput: 'Messages and errors',
+  loadingLog: 'Fetching the output…',
+  noOutput: 'It has written nothing yet.',
+  logIsCut: 'This is the end of a long output; `gpubroker logs` shows all of it.',
 
   goesBackAt: (name, time) =>
     `The GPU of ${name} goes back at ${time}: it is idle and somebody waits for it.`,
   gotGpu: name => `${name} has its GPU now.`,
-  titleMark: 'GPU goes back'
+  titleMark: 'GPU goes back',
+  titleArrived: 'Your GPU is there'
 };

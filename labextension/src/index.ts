@@ -15,11 +15,12 @@ import { ITranslator } from '@jupyterlab/translation';
 import { BrokerApi } from './api';
 import { addCommands, COMMANDS, menuOpener } from './commands';
 import { CurrentNotebook } from './current';
-import { Desk } from './desk';
+import { Desk, JobForm } from './desk';
 import { History } from './history';
 import { Notices } from './notices';
 import { Store } from './store';
-import { ChipWidget, PanelWidget, StatusWidget } from './widgets';
+import { Switch } from './switch';
+import { ChipWidget, openOutput, PanelWidget, StatusWidget, StripWidget } from './widgets';
 import { wordsFor } from './words';
 
 const PLUGIN_ID = 'jupyter_gpubroker:plugin';
@@ -63,7 +64,10 @@ function activate(
     store,
     history: new History(store),
     current: new CurrentNotebook(tracker),
-    words: wordsFor(translator?.languageCode ?? 'en')
+    words: wordsFor(translator?.languageCode ?? 'en'),
+    jobForm: new Switch<JobForm>('closed'),
+    // In Notebook 7 the main area is the notebook's alone.
+    openOutput: job => openOutput(app.shell, labShell === null ? 'down' : 'main', desk, job)
   };
   const preferences = { notify: true };
   addCommands(app, desk);
@@ -75,6 +79,10 @@ function activate(
   app.shell.add(panel, labShell === null ? 'right' : 'left', { rank: PANEL_RANK, type: 'GPU' });
   restorer?.add(panel, panel.id);
 
+  const addStrip = (notebook: NotebookPanel): void =>
+    notebook.contentHeader.addWidget(new StripWidget(desk, notebook));
+  tracker?.forEach(addStrip);
+  tracker?.widgetAdded.connect((_, notebook) => addStrip(notebook));
   toolbars?.addFactory<NotebookPanel>(
     'Notebook',
     'gpubroker',

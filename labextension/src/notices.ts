@@ -1,17 +1,16 @@
 /**
  * Brings to a person what cannot wait until they look: a GPU that is about to go back, and one that has arrived. As a
- * notification with the answers on it, as a mark in the browser tab's title, and, where they allowed it, outside of a
- * page that is not on the screen.
+ * notification with the answers on it, in the browser tab's title, and outside of a page that is not looked at.
  */
 
 import { Notification } from '@jupyterlab/apputils';
 
 import { Desk, refusalText } from './desk';
+import { isElsewhere, tellElsewhere, TitleMark } from './elsewhere';
 import { Snapshot } from './store';
 import { baseName } from './text';
 import { LeaseView, NoticeView, SessionView } from './wire';
 
-const MARK = '⏳';
 const ARRIVAL_SHOWN_MS = 8_000;
 
 export class Notices {
@@ -20,9 +19,9 @@ export class Notices {
     private readonly isWanted: () => boolean
   ) {
     desk.store.changed.connect(() => this.look(desk.store.snapshot));
-    new MutationObserver(() => this.markTitle()).observe(document.head, {
-      childList: true,
-      subtree: true
+    window.addEventListener('focus', () => {
+      this.hasArrived = false;
+      this.markTitle();
     });
   }
 
@@ -89,6 +88,7 @@ export class Notices {
         this.isWanted()
       ) {
         const text = this.desk.words.gotGpu(baseName(session.name));
+        this.hasArrived = isElsewhere();
         tellElsewhere(text, session.id);
         Notification.success(text, { autoClose: ARRIVAL_SHOWN_MS });
       }
@@ -104,35 +104,20 @@ export class Notices {
       .finally(() => void store.refresh('sessions'));
   }
 
-  /** JupyterLab sets the title anew at will, so the mark is put back each time. */
   private markTitle(): void {
-    const mark = `${MARK} ${this.desk.words.titleMark} · `;
-    const plain = document.title.startsWith(mark)
-      ? document.title.slice(mark.length)
-      : document.title;
-    const title = this.shown.size > 0 ? mark + plain : plain;
-    if (document.title !== title) {
-      document.title = title;
+    const { words } = this.desk;
+    if (this.shown.size > 0) {
+      this.title.set(`⏳ ${words.titleMark}`);
+    } else {
+      this.title.set(this.hasArrived ? `✓ ${words.titleArrived}` : null);
     }
   }
 
+  private readonly title = new TitleMark();
   /** The notification of each open notice. */
   private readonly shown = new Map<string, string>();
   private waiting = new Set<string>();
+  /** A GPU came, and nobody has looked since. */
+  private hasArrived = false;
   private atMs = 0;
-}
-
-/** The browser's own notification, for who looks at something else. */
-function tellElsewhere(text: string, tag: string): void {
-  if (document.hidden && 'Notification' in window && window.Notification.permission === 'granted') {
-    const told = new window.Notification(text, { tag });
-    told.onclick = () => window.focus();
-  }
-}
-
-/** The browser asks the person; only a click may make it. */
-export async function allowElsewhere(): Promise<void> {
-  if ('Notification' in window) {
-    await window.Notification.requestPermission();
-  }
 }

@@ -24,6 +24,8 @@ export const spanish: Words = {
   openPanel: 'Ver las GPU',
   requestGpu: 'Pedir una GPU',
   allowNotifications: 'Permitir avisos fuera de JupyterLab',
+  allow: 'Permitir avisos',
+  elsewhere: '¿Avisarle cuando esté mirando otra cosa?',
   keepHint: left => (left === null ? 'Conservarla' : `Conservarla (posible ${left} veces más)`),
   noKeepsLeft: 'Se conservó tantas veces como es posible; úsela, o libérela',
   releaseHint: 'Devolverla ahora',
@@ -64,6 +66,9 @@ export const spanish: Words = {
   keptFor: time => `conservada ${time} más`,
   endsIn: time => `suya ${time} más`,
   command: 'Orden',
+  nextCellReturns:
+    'La GPU de este cuaderno está aparcada: lo que tenía espera en la memoria del equipo. La próxima celda la recupera antes de ejecutarse.',
+  nextCellWaits: 'La GPU de este cuaderno está volviendo; la próxima celda la espera.',
 
   forNotebook: 'Para',
   noNotebook: 'Abra un cuaderno para pedir una GPU.',
@@ -78,11 +83,9 @@ export const spanish: Words = {
   anyGpu: 'Cualquier GPU',
   freeOf: (free, all) => `${free} de ${all} libres`,
   freeNow: (free, all) => `${free} de ${all} libres: suya al instante.`,
-  noneFree: waiting =>
-    waiting === 0
-      ? 'Ahora no hay libres; sería el primero de la cola.'
-      : `Ahora no hay libres; ya esperan ${waiting}.`,
-  lastExpected: time => `Se espera atender al último en unos ${time}.`,
+  noneFree: place => `Ahora no hay ninguna libre: sería el ${place}.º de la cola.`,
+  turnExpected: time => `Se espera que le toque en unos ${time}.`,
+  turnUnknown: 'Aún no se sabe cuándo quedará una libre.',
 
   emptyQueue: 'Nadie espera.',
   myPlace: (place, all) => `${place}.º de ${all}`,
@@ -101,10 +104,42 @@ export const spanish: Words = {
     unusable: 'no utilizable'
   },
   gpuSummary: (free, all, used) => `${free} de ${all} libres, memoria en uso: ${used}`,
-  noJobs: 'No hay trabajos por lotes. Envíe uno con `gpubroker submit -- orden`.',
+  noJobs: 'No hay trabajos por lotes.',
+  newJob: 'Nuevo trabajo por lotes',
+  runAsJob: 'Ejecutar el cuaderno como trabajo por lotes',
+  run: 'Ejecutar',
+  aCommand: 'Una orden',
+  commandHint:
+    'Se ejecuta en su nombre, en este servidor, en cuanto su GPU esté libre. No la lee ningún shell; para tuberías y similares escriba `bash -c "…"`.',
+  notebookHint:
+    'Se ejecuta una copia de principio a fin en cuanto su GPU esté libre; sus resultados aparecen junto al cuaderno, que puede seguir editando.',
+  folder: 'Carpeta',
+  atMost: 'Máximo',
+  unlimited: 'lo que tarde',
+  preemptible:
+    'Otros pueden pararlo si necesitan su GPU; después se ejecuta de nuevo desde el principio',
+  submit: 'Enviar',
+  close: 'Cerrar',
+  actionsOfJob: number => `Qué hacer con el trabajo ${number}`,
+  stopQuestion: name => `¿Parar el trabajo ${name}?`,
+  stopMeans:
+    'Está en marcha. Se le pide que termine y, si no lo hace, se le fuerza. Lo que no haya guardado se pierde; no se puede deshacer.',
+  stop: 'Pararlo',
+  letItRun: 'Dejarlo seguir',
+  takeOutQuestion: name => `¿Sacar el trabajo ${name} de la cola?`,
+  takeOutMeans: 'No ha empezado. Pierde su puesto y no se ejecutará.',
+  takeOut: 'Sacarlo',
+  letItWait: 'Dejarlo esperar',
+  output: 'Salida',
+  outputOf: name => `Salida de ${name}`,
+  errorOutput: 'Mensajes y errores',
+  loadingLog: 'Trayendo la salida…',
+  noOutput: 'Aún no ha escrito nada.',
+  logIsCut: 'Este es el final de una salida larga; `gpubroker logs` la muestra entera.',
 
   goesBackAt: (name, time) =>
     `La GPU de ${name} se devuelve a las ${time}: está inactiva y alguien la espera.`,
   gotGpu: name => `${name} ya tiene su GPU.`,
-  titleMark: 'La GPU se devuelve'
+  titleMark: 'La GPU se devuelve',
+  titleArrived: 'Ya tiene su GPU'
 };

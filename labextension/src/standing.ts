@@ -51,6 +51,20 @@ export function standingOf(snapshot: Snapshot, kernelId: string): Standing {
     : { kind: 'holds', session, lease, atMs: heard.atMs };
 }
 
+export interface Parked {
+  readonly lease: LeaseView;
+  /** Its way back, once it is asked for. */
+  readonly request: RequestView | null;
+}
+
+/** The parked lease of a kernel. */
+export function parkedOf(snapshot: Snapshot, kernelId: string): Parked | null {
+  const heard = snapshot.lists.sessions;
+  const session = heard === undefined ? undefined : sessionOf(heard, kernelId);
+  const lease = session?.leases.find(each => each.state === 'parked');
+  return lease === undefined ? null : { lease, request: session?.requests[0] ?? null };
+}
+
 function sessionOf(heard: Heard<SessionsView>, kernelId: string): SessionView | undefined {
   return heard.view.sessions.find(session => session.kernel_id === kernelId);
 }

@@ -83,9 +83,29 @@ export function baseName(path: string): string {
   return clean(path.slice(path.lastIndexOf('/') + 1) || path);
 }
 
+/** The folder of a path; '' for the topmost. */
+export function folderName(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}
+
 // Controls, and characters that are invisible or change the direction of what follows; but for the two joiners that
 // several scripts and emoji need.
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+// What moves the cursor, colours text or names the window of a terminal.
+const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+const OVERWRITTEN = /[^\n]*\r(?=[^\r\n])/g;
+
+/** Output as a terminal would leave it: progress bars at their last state, nothing that could disguise what is there. */
+export function printed(text: string): string {
+  return text
+    .replace(ESCAPES, '')
+    .replace(OVERWRITTEN, '')
+    .replace(/\r/g, '')
+    .split(/([\n\t])/)
+    .map(part => (part === '\n' || part === '\t' ? part : clean(part)))
+    .join('');
+}
 
 /** Others chose these names: what cannot be seen is shown by its number. */
 export function clean(name: string): string {

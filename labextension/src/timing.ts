@@ -11,6 +11,13 @@ export const TICK_MS = SECOND_MS;
 export const SAMPLE_MS = 2 * SECOND_MS;
 export const SAMPLES_KEPT = 90;
 
+/** A form is let alone for so long before the broker is asked about it. */
+export const SETTLE_MS = 250;
+
+/** Output of a job, while it is on the screen. */
+export const LOG_MS = SECOND_MS;
+export const LOG_CHARACTERS_KEPT = 400_000;
+
 /** What no event told. The server takes a page that is silent for 150 s to be gone. */
 export const REFRESH_VISIBLE_MS = 20 * SECOND_MS;
 export const REFRESH_HIDDEN_MS = MINUTE_MS;

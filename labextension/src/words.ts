@@ -39,6 +39,8 @@ export interface Words {
   readonly openPanel: string;
   readonly requestGpu: string;
   readonly allowNotifications: string;
+  readonly allow: string;
+  readonly elsewhere: string;
   readonly keepHint: (left: number | null) => string;
   readonly noKeepsLeft: string;
   readonly releaseHint: string;
@@ -61,6 +63,8 @@ export interface Words {
   readonly keptFor: (time: string) => string;
   readonly endsIn: (time: string) => string;
   readonly command: string;
+  readonly nextCellReturns: string;
+  readonly nextCellWaits: string;
   // --- asking
   readonly forNotebook: string;
   readonly noNotebook: string;
@@ -75,9 +79,10 @@ export interface Words {
   readonly anyGpu: string;
   readonly freeOf: (free: number, all: number) => string;
   readonly freeNow: (free: number, all: number) => string;
-  readonly noneFree: (waiting: number) => string;
-  readonly lastExpected: (time: string) => string;
-  // --- line, pool, jobs
+  readonly noneFree: (place: number) => string;
+  readonly turnExpected: (time: string) => string;
+  readonly turnUnknown: string;
+  // --- line, pool
   readonly emptyQueue: string;
   readonly myPlace: (place: number, all: number) => string;
   readonly expected: (time: string) => string;
@@ -88,11 +93,40 @@ export interface Words {
   readonly simulated: string;
   readonly slotStates: Readonly<Record<SlotLook, string>>;
   readonly gpuSummary: (free: number, all: number, used: string) => string;
+  // --- batch jobs
   readonly noJobs: string;
+  readonly newJob: string;
+  readonly runAsJob: string;
+  readonly run: string;
+  readonly aCommand: string;
+  readonly commandHint: string;
+  readonly notebookHint: string;
+  readonly folder: string;
+  readonly atMost: string;
+  readonly unlimited: string;
+  readonly preemptible: string;
+  readonly submit: string;
+  readonly close: string;
+  readonly actionsOfJob: (number: number) => string;
+  readonly stopQuestion: (name: string) => string;
+  readonly stopMeans: string;
+  readonly stop: string;
+  readonly letItRun: string;
+  readonly takeOutQuestion: (name: string) => string;
+  readonly takeOutMeans: string;
+  readonly takeOut: string;
+  readonly letItWait: string;
+  readonly output: string;
+  readonly outputOf: (name: string) => string;
+  readonly errorOutput: string;
+  readonly loadingLog: string;
+  readonly noOutput: string;
+  readonly logIsCut: string;
   // --- notices
   readonly goesBackAt: (name: string, time: string) => string;
   readonly gotGpu: (name: string) => string;
   readonly titleMark: string;
+  readonly titleArrived: string;
 }
 
 export type SlotLook = 'free' | 'mine' | 'taken' | 'clearing' | 'unusable';

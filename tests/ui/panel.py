@@ -11,7 +11,7 @@ from tests.ui.desk import SEEN_MS
 
 TAB = "[data-id='jupyter-gpubroker-panel']"
 FILES_TAB = "[data-id='filebrowser']"
-OURS = ".gpb-Panel, .gpb-ToolbarChip, .gpb-StatusItem"
+OURS = ".gpb-Panel, .gpb-ToolbarChip, .gpb-StatusItem, .gpb-Strip, .gpb-Output"
 GRAVE = {"serious", "critical"}
 # Whether anything in it is wider than its place and not clipped on purpose.
 OVERFLOWS = """panel => [panel, ...panel.querySelectorAll('*')]
@@ -48,6 +48,19 @@ class Panel:
     def request(self) -> None:
         """Ask for what the form offers first."""
         self.section("Request").locator("button[type='submit']").click()
+
+    def submit(self, command: str) -> None:
+        """Ask for a batch job by the form."""
+        self.button("New batch job").click()
+        form = self.node.get_by_role("form", name="New batch job")
+        form.get_by_label("A command").check()
+        form.get_by_label("Command", exact=True).fill(command)
+        self.button("Submit").click()
+        expect(form).to_have_count(0, timeout=SEEN_MS)
+
+    def job(self, words: str) -> Locator:
+        """A batch job's row."""
+        return self.node.locator("[data-job]", has_text=words)
 
     def overflow(self) -> list[str]:
         """What sticks out of the panel."""
@@ -89,6 +102,29 @@ class Toast:
 
     def gone(self) -> None:
         expect(self.node).to_have_count(0, timeout=SEEN_MS)
+
+
+class Question:
+    """The dialog that asks before something is lost."""
+
+    def __init__(self, page: Page) -> None:
+        self.node = page.locator(".jp-Dialog-content")
+
+    def asks(self, words: str) -> None:
+        expect(self.node).to_contain_text(words, timeout=SEEN_MS)
+
+    def answer(self, label: str) -> None:
+        self.node.get_by_role("button", name=label, exact=True).click()
+        expect(self.node).to_have_count(0)
+
+
+class Output:
+    """What a batch job writes."""
+
+    def __init__(self, page: Page) -> None:
+        self.node = page.locator(".gpb-Output:visible")
+        self.stdout = self.node.get_by_role("region", name="Output", exact=True)
+        self.stderr = self.node.get_by_role("region", name="Messages and errors")
 
 
 def violations(page: Page) -> list[str]:

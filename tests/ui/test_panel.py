@@ -16,7 +16,7 @@ from jupyter_gpubroker.client import routes
 from tests.ui.conftest import Look
 from tests.ui.desk import SEEN_MS, Desk, Notebook
 from tests.ui.lab import Lab
-from tests.ui.panel import Chip, Panel, Toast, violations
+from tests.ui.panel import Chip, Output, Panel, Question, Toast, violations
 from tests.ui.test_notebook_story import JOB, LONG_JOB, STOP, WORK
 
 # A browser, a Jupyter server and kernels need a while to start where many others are at work.
@@ -33,6 +33,15 @@ keeps_max = 2
 [queues.interactive]
 policy = "panel"
 """
+CHATTER = """
+import itertools, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("saved"), sys.exit(3)))
+for part in range(0, 101, 10):
+    print(f"\\r{part} %", end="", file=sys.stderr)
+for epoch in itertools.count():
+    print("epoch", epoch)
+    time.sleep(0.3)
+""".strip()
 LOCALE = "lab/user-settings/@jupyterlab/translation-extension/plugin.jupyterlab-settings"
 COUNTDOWN = re.compile(r"returns in \d+:\d\d")
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
@@ -139,10 +148,67 @@ def test_a_place_in_line_is_seen_and_its_turn_comes(
     panel.request()
     chip.shows(re.compile("1st in queue"))
     panel.section("Jobs").get_by_role("button", name="Cancel").click()
+    Question(desk.page).answer("Stop it")
     Toast(desk.page, "line.ipynb has its GPU now").seen()
     chip.shows("H200 · not used yet")
     assert lab.until(routes.JOB, lambda view: view.outcome is not None, job).outcome == "cancelled"
     expect(panel.section("Jobs")).to_contain_text("cancelled", timeout=SEEN_MS)
+
+
+def test_a_job_is_submitted_followed_and_stopped_by_clicks(
+    lab: Lab, desk: Desk, panel: Panel, look: Look
+) -> None:
+    opened(lab, desk, panel, "batch.ipynb")
+    (lab.work / "chatter.py").write_text(CHATTER)
+    panel.submit("python3 'chatter.py'")
+    job = panel.job("chatter")
+    job.get_by_role("button", name="Output").click()
+    output = Output(desk.page)
+    expect(output.stdout).to_contain_text("epoch 3", timeout=SEEN_MS)
+    expect(output.stderr).to_contain_text("100 %")
+    assert "10 %" not in output.stderr.inner_text().split("100 %")[0], "a progress bar is one line"
+    look("output")
+    assert violations(desk.page) == []
+
+    question = Question(desk.page)
+    job.get_by_role("button", name="Cancel").click()
+    question.asks("What it has not saved by then is lost")
+    look("question")
+    desk.page.keyboard.press("Enter")  # changes nothing
+    expect(question.node).to_have_count(0)
+    (running,) = [view for view in lab.broker.call(routes.JOBS).jobs if view.outcome is None]
+    assert running.state == "running"
+    job.get_by_role("button", name="Cancel").click()
+    question.answer("Stop it")
+    expect(output.node).to_contain_text("cancelled", timeout=SEEN_MS)
+    expect(output.stdout).to_contain_text("saved", timeout=SEEN_MS)
+    lab.until(routes.JOB, lambda view: view.outcome == "cancelled", running.id)
+    desk.page.locator(".lm-TabBar-tab", has_text="Output of").locator(
+        ".lm-TabBar-tabCloseIcon"
+    ).click()
+
+
+def test_a_notebook_is_run_as_a_batch_job(
+    lab: Lab, desk: Desk, panel: Panel, chip: Chip, look: Look
+) -> None:
+    notebook = opened(lab, desk, panel, "train.ipynb", "print('loss', 2 ** -3)", "1 + 1")
+    chip.choose("Run Notebook as Batch Job")
+    look("form")
+    assert violations(desk.page) == []
+    assert panel.overflow() == []
+    panel.button("Submit").click()
+    job = panel.job("train.ipynb")
+    expect(job).to_contain_text("finished", timeout=SEEN_MS)
+    job.get_by_role("button", name="Output").click()
+    expect(Output(desk.page).stdout).to_contain_text("[1/2] print", timeout=SEEN_MS)
+    expect(Output(desk.page).stdout).to_contain_text("loss 0.125")
+    look("ran")
+    (result,) = lab.work.glob("train 20*.ipynb")
+    assert "loss 0.125" in result.read_text()
+    assert "loss 0.125" in notebook.cell(0).run(), "one goes on working with the original"
+    desk.page.locator(".lm-TabBar-tab", has_text="Output of").locator(
+        ".lm-TabBar-tabCloseIcon"
+    ).click()
 
 
 def test_what_is_parked_is_brought_back_and_every_step_has_its_reason(
@@ -154,11 +220,14 @@ def test_what_is_parked_is_brought_back_and_every_step_has_its_reason(
     notebook.cell(0).run()
     panel.button("Park").click()
     chip.shows("H200 · parked")
+    strip = desk.page.locator(".gpb-Strip:visible")
+    expect(strip).to_contain_text("The next cell brings it back before it runs")
     look("parked")
     panel.button("Bring back").click()
     chip.shows(re.compile("H200 · (active|idle)"))
+    expect(strip).to_have_count(0)
     assert "what was learned so far" in notebook.cell(1).run()
-    panel.button("Why?").click()
+    panel.cards.get_by_role("button", name="Why?").click()
     expect(panel.node.locator(".gpb-Why")).to_contain_text(
         "What was parked is back on the GPU.", timeout=SEEN_MS
     )
@@ -279,7 +348,7 @@ def test_the_panel_speaks_spanish_where_jupyterlab_does(
         panel.section("Pedir").locator("button[type='submit']").click()
         chip.shows("H200 · aún sin usar")
         expect(panel.cards).to_contain_text("Se devuelve al instante")
-        panel.button("¿Por qué?").click()
+        panel.cards.get_by_role("button", name="¿Por qué?").click()
         expect(panel.node.locator(".gpb-Why")).to_contain_text("Se pidió una GPU.", timeout=SEEN_MS)
         look("spanish")
         assert panel.overflow() == []

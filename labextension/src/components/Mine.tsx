@@ -3,6 +3,7 @@ import * as React from 'react';
 import { useCurrent, useDesk, useHeard } from '../desk';
 import { baseName } from '../text';
 import { SessionView } from '../wire';
+import { Elsewhere } from './Elsewhere';
 import { LeaseCard } from './LeaseCard';
 import { RequestCard } from './RequestCard';
 import { Section } from './Section';
@@ -30,6 +31,7 @@ export function Mine(): React.JSX.Element {
     <Section title={words.mine} aside={cards.length === 0 ? undefined : `${cards.length}`}>
       {cards.length === 0 && <p className="gpb-Empty">{words.nothingHeld}</p>}
       <ul className="gpb-Cards">{cards.map(({ card }) => card)}</ul>
+      {cards.length > 0 && <Elsewhere />}
     </Section>
   );
 }

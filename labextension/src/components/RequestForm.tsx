@@ -1,12 +1,13 @@
 import * as React from 'react';
 
+import { DURATIONS } from '../choices';
 import { Current } from '../current';
 import { useAttempt, useCurrent, useDesk, useHeard, useStanding } from '../desk';
-import { Choice, choicesOf, DURATIONS, MEMORY_CHOICE, specOf } from '../choices';
 import { Standing } from '../standing';
-import { duration, roughly } from '../text';
-import { SessionView } from '../wire';
+import { RequestBody, SessionView } from '../wire';
+import { Outlook } from './Outlook';
 import { Section } from './Section';
+import { FIRST_CHOICE, SlotFields, specOfChosen, TimeField, useChoice } from './SlotFields';
 import { Name, Refused } from './Text';
 
 /** Ask for a GPU for the notebook that one is at. */
@@ -50,83 +51,32 @@ function RequestForm(props: { readonly session: SessionView }): React.JSX.Elemen
   const { api, words } = useDesk();
   const gpus = useHeard('gpus');
   const { attempt, isBusy, refusal } = useAttempt();
-  const [chosen, setChosen] = React.useState('');
-  const [count, setCount] = React.useState(1);
-  const [memoryGib, setMemoryGib] = React.useState(MEMORY_CHOICE.first);
+  const [chosen, setChosen] = React.useState(FIRST_CHOICE);
   const [durationMs, setDurationMs] = React.useState<number | null>(null);
-  const choices = choicesOf(gpus?.view.gpus ?? [], words);
-  const choice = choices.find(each => each.id === chosen) ?? choices[0];
-  if (choice === undefined) {
+  const choice = useChoice(chosen);
+  if (choice === null) {
     return <p className="gpb-Empty">{gpus === undefined ? words.loading : words.noGpus}</p>;
   }
+  const body: RequestBody = {
+    session_id: props.session.id,
+    spec: specOfChosen(choice, chosen),
+    duration_ms: durationMs
+  };
   const submit = (event: React.FormEvent): void => {
     event.preventDefault();
-    const spec = specOf(choice, count, memoryGib);
-    attempt(() => api.ask({ session_id: props.session.id, spec, duration_ms: durationMs }));
+    attempt(() => api.request(body));
   };
   return (
     <form onSubmit={submit}>
-      <label>
-        <span>{words.what}</span>
-        <select
-          className="gpb-Input"
-          value={choice.id}
-          onChange={event => setChosen(event.target.value)}
-        >
-          {choices.map(each => (
-            <option key={each.id} value={each.id}>
-              {each.label}
-            </option>
-          ))}
-        </select>
-      </label>
-      {choice.kind === 'memory' && (
-        <label>
-          <span>{words.leastMemory}</span>
-          <span className="gpb-Form-measure">
-            <input
-              className="gpb-Input"
-              type="number"
-              min={1}
-              max={MEMORY_CHOICE.most}
-              value={memoryGib}
-              onChange={event => setMemoryGib(Number(event.target.value))}
-            />
-            GiB
-          </span>
-        </label>
-      )}
-      {choice.kind === 'gpu' && choice.slots.length > 1 && (
-        <label>
-          <span>{words.count}</span>
-          <input
-            className="gpb-Input"
-            type="number"
-            min={1}
-            max={choice.slots.length}
-            value={count}
-            onChange={event => setCount(Number(event.target.value))}
-          />
-        </label>
-      )}
-      <label>
-        <span>{words.until}</span>
-        <select
-          className="gpb-Input"
-          value={durationMs ?? ''}
-          onChange={event =>
-            setDurationMs(event.target.value === '' ? null : Number(event.target.value))
-          }
-        >
-          <option value="">{words.untilReleased}</option>
-          {DURATIONS.map(each => (
-            <option key={each} value={each}>
-              {duration(each)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <Outlook choice={choice} count={choice.kind === 'gpu' ? count : 1} />
+      <SlotFields choice={choice} chosen={chosen} onChange={setChosen} />
+      <TimeField
+        label={words.until}
+        unlimited={words.untilReleased}
+        choices={DURATIONS}
+        value={durationMs}
+        onChange={setDurationMs}
+      />
+      <Outlook body={body} choice={choice} />
       <div className="gpb-Actions">
         <button type="submit" className="gpb-Action gpb-mod-primary" disabled={isBusy}>
           {words.request}
@@ -134,24 +84,5 @@ function RequestForm(props: { readonly session: SessionView }): React.JSX.Elemen
       </div>
       <Refused text={refusal} />
     </form>
-  );
-}
-
-/** What to expect before asking. */
-function Outlook(props: { readonly choice: Choice; readonly count: number }): React.JSX.Element {
-  const { words } = useDesk();
-  const waiting = useHeard('queue')?.view.waiting ?? [];
-  const lastMs = waiting[waiting.length - 1]?.expected_in_ms ?? null;
-  const { free, slots } = props.choice;
-  const isFree = free >= props.count && waiting.length === 0;
-  return (
-    <p className="gpb-Form-outlook" role="status">
-      {isFree
-        ? words.freeNow(free, slots.length)
-        : [
-            words.noneFree(waiting.length),
-            lastMs === null ? '' : words.lastExpected(roughly(lastMs))
-          ].join(' ')}
-    </p>
   );
 }

@@ -1,4 +1,4 @@
-"use strict";(self.rspackChunkjupyter_gpubroker=self.rspackChunkjupyter_gpubroker||[]).push([[700],{135(o,r,e){var t=e(601),a=e.n(t),p=e(314),i=(e.n(p))()(a());i.push([o.id,`/* What one holds or waits for. */
+"use strict";(self.rspackChunkjupyter_gpubroker=self.rspackChunkjupyter_gpubroker||[]).push([[700],{135(o,r,e){var t=e(601),p=e.n(t),a=e(314),i=(e.n(a))()(p());i.push([o.id,`/* What one holds or waits for. */
 
 .gpb-Cards {
   display: flex;
@@ -163,7 +163,7 @@
 .gpb-Why time {
   font-variant-numeric: tabular-nums;
 }
-`,""]),e.d(r,{},{A:i})},194(o,r,e){var t=e(601),a=e.n(t),p=e(314),i=(e.n(p))()(a());i.push([o.id,`/* How things stand, in a notebook's toolbar and in the status bar. */
+`,""]),e.d(r,{},{A:i})},194(o,r,e){var t=e(601),p=e.n(t),a=e(314),i=(e.n(a))()(p());i.push([o.id,`/* How things stand, in a notebook's toolbar and in the status bar. */
 
 .gpb-ToolbarChip,
 .gpb-StatusItem {
@@ -257,8 +257,149 @@
 .gpb-StatusItem .gpb-Action {
   height: 18px;
 }
-`,""]),e.d(r,{},{A:i})},646(o,r,e){var t=e(601),a=e.n(t),p=e(314),i=e.n(p),n=e(724),l=e(135),d=e(870),b=e(194),s=i()(a());s.i(n.A),s.i(l.A),s.i(d.A),s.i(b.A),s.push([o.id,`
-`,""]),e.d(r,{},{A:s})},724(o,r,e){var t=e(601),a=e.n(t),p=e(314),i=(e.n(p))()(a());i.push([o.id,`/* The side bar's panel and what all of its parts share. Colours and sizes are JupyterLab's, so themes apply. */
+
+/* Above a notebook. Its box layout reads the height from here. */
+
+.gpb-Strip {
+  min-height: 34px;
+  overflow: auto;
+  border-bottom: var(--jp-border-width) solid var(--jp-border-color2);
+  background: var(--jp-layout-color2);
+  color: var(--jp-ui-font-color1);
+  font-size: var(--jp-ui-font-size1);
+}
+
+.gpb-Strip-body {
+  display: flex;
+  gap: 8px;
+  align-items: center;
+  min-height: 34px;
+  padding: 0 12px;
+}
+
+.gpb-Strip-body > .gpb-Dot {
+  flex: none;
+  margin: 0;
+}
+`,""]),e.d(r,{},{A:i})},646(o,r,e){var t=e(601),p=e.n(t),a=e(314),i=e.n(a),n=e(724),l=e(135),d=e(870),b=e(908),g=e(194),c=i()(p());c.i(n.A),c.i(l.A),c.i(d.A),c.i(b.A),c.i(g.A),c.push([o.id,`
+`,""]),e.d(r,{},{A:c})},908(o,r,e){var t=e(601),p=e.n(t),a=e(314),i=(e.n(a))()(p());i.push([o.id,`/* Batch jobs: their rows in the panel, and what they write. */
+
+.gpb-Job {
+  padding: 6px 0;
+}
+
+.gpb-Job + .gpb-Job {
+  border-top: var(--jp-border-width) solid var(--jp-border-color3);
+}
+
+.gpb-Job.gpb-mod-over .gpb-Job-name {
+  color: var(--jp-ui-font-color2);
+}
+
+.gpb-Job-name {
+  display: flex;
+  gap: 6px;
+  min-width: 0;
+}
+
+.gpb-Job-device {
+  flex: none;
+  margin-left: auto;
+  color: var(--jp-ui-font-color2);
+}
+
+.gpb-Job .gpb-Row-detail {
+  display: block;
+}
+
+.gpb-Job-actions {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 2px;
+  margin-left: -8px;
+}
+
+.gpb-Job-actions .gpb-Action {
+  padding: 0 8px;
+  color: var(--jp-ui-font-color2);
+}
+
+.gpb-JobForm {
+  padding-bottom: 8px;
+}
+
+.gpb-Output {
+  min-height: 200px;
+  background: var(--jp-layout-color1);
+  color: var(--jp-ui-font-color1);
+  font-size: var(--jp-ui-font-size1);
+  line-height: 1.4;
+}
+
+.gpb-Output-body {
+  display: flex;
+  box-sizing: border-box;
+  flex-direction: column;
+  gap: 8px;
+  height: 100%;
+  padding: 8px 12px;
+}
+
+.gpb-Output p {
+  margin: 0;
+}
+
+.gpb-Output-header {
+  display: flex;
+  flex: none;
+  gap: 8px;
+  align-items: baseline;
+}
+
+.gpb-Output-header .gpb-Name {
+  flex: none;
+  max-width: 40%;
+  font-weight: 600;
+}
+
+.gpb-Output-sentence {
+  flex: 1;
+  min-width: 0;
+  color: var(--jp-ui-font-color2);
+  overflow-wrap: anywhere;
+}
+
+.gpb-Stream {
+  display: flex;
+  flex: 1;
+  flex-direction: column;
+  min-height: 60px;
+}
+
+.gpb-Stream h2 {
+  flex: none;
+  margin: 0 0 4px;
+  color: var(--jp-ui-font-color2);
+  font-size: var(--jp-ui-font-size0);
+  font-weight: 600;
+}
+
+.gpb-Stream pre {
+  flex: 1;
+  min-height: 0;
+  margin: 0;
+  overflow: auto;
+  padding: 6px 8px;
+  border: var(--jp-border-width) solid var(--jp-border-color2);
+  background: var(--jp-layout-color0);
+  color: var(--jp-ui-font-color0);
+  font-family: var(--jp-code-font-family);
+  font-size: var(--jp-code-font-size);
+  line-height: var(--jp-code-line-height);
+  overflow-wrap: anywhere;
+  white-space: pre-wrap;
+}
+`,""]),e.d(r,{},{A:i})},724(o,r,e){var t=e(601),p=e.n(t),a=e(314),i=(e.n(a))()(p());i.push([o.id,`/* The side bar's panel and what all of its parts share. Colours and sizes are JupyterLab's, so themes apply. */
 
 .gpb-Panel {
   min-width: var(--jp-sidebar-min-width);
@@ -546,22 +687,49 @@
   white-space: normal;
 }
 
-.gpb-Row.gpb-mod-over .gpb-Job-name {
-  color: var(--jp-ui-font-color2);
-}
-
-.gpb-Job-name {
-  display: flex;
+.gpb-Form-check {
+  display: flex !important;
   gap: 6px;
+  align-items: flex-start !important;
   min-width: 0;
 }
 
-.gpb-Job-device {
+.gpb-Form-check input {
   flex: none;
-  margin-left: auto;
+  margin: 2px 0 0;
+}
+
+.gpb-Form-check > span {
+  min-width: 0;
+}
+
+.gpb-Form-what {
+  min-width: 0;
+  margin: 0;
+  padding: 0;
+  border: 0;
+}
+
+.gpb-Form-what legend {
+  padding: 0;
   color: var(--jp-ui-font-color2);
 }
-`,""]),e.d(r,{},{A:i})},870(o,r,e){var t=e(601),a=e.n(t),p=e(314),i=(e.n(p))()(a());i.push([o.id,`/* GPUs and their slices, to scale. Looks differ by more than colour. */
+
+.gpb-Input.gpb-mod-code {
+  font-family: var(--jp-code-font-family);
+  font-size: var(--jp-code-font-size);
+}
+
+.gpb-Elsewhere {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 2px 8px;
+  align-items: center;
+  justify-content: space-between;
+  margin-top: 6px !important;
+  color: var(--jp-ui-font-color2);
+}
+`,""]),e.d(r,{},{A:i})},870(o,r,e){var t=e(601),p=e.n(t),a=e(314),i=(e.n(a))()(p());i.push([o.id,`/* GPUs and their slices, to scale. Looks differ by more than colour. */
 
 .gpb-Pool {
   display: flex;
@@ -686,4 +854,4 @@
   width: 14px;
   height: 10px;
 }
-`,""]),e.d(r,{},{A:i})},314(o){o.exports=function(o){var r=[];return r.toString=function(){return this.map(function(r){var e="",t=void 0!==r[5];return r[4]&&(e+="@supports (".concat(r[4],") {")),r[2]&&(e+="@media ".concat(r[2]," {")),t&&(e+="@layer".concat(r[5].length>0?" ".concat(r[5]):""," {")),e+=o(r),t&&(e+="}"),r[2]&&(e+="}"),r[4]&&(e+="}"),e}).join("")},r.i=function(o,e,t,a,p){"string"==typeof o&&(o=[[null,o,void 0]]);var i={};if(t)for(var n=0;n<this.length;n++){var l=this[n][0];null!=l&&(i[l]=!0)}for(var d=0;d<o.length;d++){var b=[].concat(o[d]);t&&i[b[0]]||(void 0!==p&&(void 0===b[5]||(b[1]="@layer".concat(b[5].length>0?" ".concat(b[5]):""," {").concat(b[1],"}")),b[5]=p),e&&(b[2]&&(b[1]="@media ".concat(b[2]," {").concat(b[1],"}")),b[2]=e),a&&(b[4]?(b[1]="@supports (".concat(b[4],") {").concat(b[1],"}"),b[4]=a):b[4]="".concat(a)),r.push(b))}},r}},601(o){o.exports=function(o){return o[1]}},72(o){var r=[];function e(o){for(var e=-1,t=0;t<r.length;t++)if(r[t].identifier===o){e=t;break}return e}function t(o,t){for(var a={},p=[],i=0;i<o.length;i++){var n=o[i],l=t.base?n[0]+t.base:n[0],d=a[l]||0,b="".concat(l," ").concat(d);a[l]=d+1;var s=e(b),c={css:n[1],media:n[2],sourceMap:n[3],supports:n[4],layer:n[5]};if(-1!==s)r[s].references++,r[s].updater(c);else{var g=function(o,r){var e=r.domAPI(r);return e.update(o),function(r){r?(r.css!==o.css||r.media!==o.media||r.sourceMap!==o.sourceMap||r.supports!==o.supports||r.layer!==o.layer)&&e.update(o=r):e.remove()}}(c,t);t.byIndex=i,r.splice(i,0,{identifier:b,updater:g,references:1})}p.push(b)}return p}o.exports=function(o,a){var p=t(o=o||[],a=a||{});return function(o){o=o||[];for(var i=0;i<p.length;i++){var n=e(p[i]);r[n].references--}for(var l=t(o,a),d=0;d<p.length;d++){var b=e(p[d]);0===r[b].references&&(r[b].updater(),r.splice(b,1))}p=l}}},659(o){var r={};o.exports=function(o,e){var t=function(o){if(void 0===r[o]){var e=document.querySelector(o);if(window.HTMLIFrameElement&&e instanceof window.HTMLIFrameElement)try{e=e.contentDocument.head}catch(o){e=null}r[o]=e}return r[o]}(o);if(!t)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");t.appendChild(e)}},540(o){o.exports=function(o){var r=document.createElement("style");return o.setAttributes(r,o.attributes),o.insert(r,o.options),r}},56(o,r,e){o.exports=function(o){var r=e.nc;r&&o.setAttribute("nonce",r)}},206(o){o.exports=function(o){if("u"<typeof document)return{update:function(){},remove:function(){}};var r=o.insertStyleElement(o);return{update:function(e){var t,a,p;t="",e.supports&&(t+="@supports (".concat(e.supports,") {")),e.media&&(t+="@media ".concat(e.media," {")),(a=void 0!==e.layer)&&(t+="@layer".concat(e.layer.length>0?" ".concat(e.layer):""," {")),t+=e.css,a&&(t+="}"),e.media&&(t+="}"),e.supports&&(t+="}"),(p=e.sourceMap)&&"u">typeof btoa&&(t+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(p))))," */")),o.styleTagTransform(t,r,o.options)},remove:function(){var o;null===(o=r).parentNode||o.parentNode.removeChild(o)}}}},113(o){o.exports=function(o,r){if(r.styleSheet)r.styleSheet.cssText=o;else{for(;r.firstChild;)r.removeChild(r.firstChild);r.appendChild(document.createTextNode(o))}}},959(o,r,e){var t=e(72),a=e.n(t),p=e(206),i=e.n(p),n=e(659),l=e.n(n),d=e(56),b=e.n(d),s=e(540),c=e.n(s),g=e(113),u=e.n(g),f=e(646),h={};h.styleTagTransform=u(),h.setAttributes=b(),h.insert=l().bind(null,"head"),h.domAPI=i(),h.insertStyleElement=c(),a()(f.A,h),f.A&&f.A.locals&&f.A.locals}}]);
+`,""]),e.d(r,{},{A:i})},314(o){o.exports=function(o){var r=[];return r.toString=function(){return this.map(function(r){var e="",t=void 0!==r[5];return r[4]&&(e+="@supports (".concat(r[4],") {")),r[2]&&(e+="@media ".concat(r[2]," {")),t&&(e+="@layer".concat(r[5].length>0?" ".concat(r[5]):""," {")),e+=o(r),t&&(e+="}"),r[2]&&(e+="}"),r[4]&&(e+="}"),e}).join("")},r.i=function(o,e,t,p,a){"string"==typeof o&&(o=[[null,o,void 0]]);var i={};if(t)for(var n=0;n<this.length;n++){var l=this[n][0];null!=l&&(i[l]=!0)}for(var d=0;d<o.length;d++){var b=[].concat(o[d]);t&&i[b[0]]||(void 0!==a&&(void 0===b[5]||(b[1]="@layer".concat(b[5].length>0?" ".concat(b[5]):""," {").concat(b[1],"}")),b[5]=a),e&&(b[2]&&(b[1]="@media ".concat(b[2]," {").concat(b[1],"}")),b[2]=e),p&&(b[4]?(b[1]="@supports (".concat(b[4],") {").concat(b[1],"}"),b[4]=p):b[4]="".concat(p)),r.push(b))}},r}},601(o){o.exports=function(o){return o[1]}},72(o){var r=[];function e(o){for(var e=-1,t=0;t<r.length;t++)if(r[t].identifier===o){e=t;break}return e}function t(o,t){for(var p={},a=[],i=0;i<o.length;i++){var n=o[i],l=t.base?n[0]+t.base:n[0],d=p[l]||0,b="".concat(l," ").concat(d);p[l]=d+1;var g=e(b),c={css:n[1],media:n[2],sourceMap:n[3],supports:n[4],layer:n[5]};if(-1!==g)r[g].references++,r[g].updater(c);else{var s=function(o,r){var e=r.domAPI(r);return e.update(o),function(r){r?(r.css!==o.css||r.media!==o.media||r.sourceMap!==o.sourceMap||r.supports!==o.supports||r.layer!==o.layer)&&e.update(o=r):e.remove()}}(c,t);t.byIndex=i,r.splice(i,0,{identifier:b,updater:s,references:1})}a.push(b)}return a}o.exports=function(o,p){var a=t(o=o||[],p=p||{});return function(o){o=o||[];for(var i=0;i<a.length;i++){var n=e(a[i]);r[n].references--}for(var l=t(o,p),d=0;d<a.length;d++){var b=e(a[d]);0===r[b].references&&(r[b].updater(),r.splice(b,1))}a=l}}},659(o){var r={};o.exports=function(o,e){var t=function(o){if(void 0===r[o]){var e=document.querySelector(o);if(window.HTMLIFrameElement&&e instanceof window.HTMLIFrameElement)try{e=e.contentDocument.head}catch(o){e=null}r[o]=e}return r[o]}(o);if(!t)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");t.appendChild(e)}},540(o){o.exports=function(o){var r=document.createElement("style");return o.setAttributes(r,o.attributes),o.insert(r,o.options),r}},56(o,r,e){o.exports=function(o){var r=e.nc;r&&o.setAttribute("nonce",r)}},206(o){o.exports=function(o){if("u"<typeof document)return{update:function(){},remove:function(){}};var r=o.insertStyleElement(o);return{update:function(e){var t,p,a;t="",e.supports&&(t+="@supports (".concat(e.supports,") {")),e.media&&(t+="@media ".concat(e.media," {")),(p=void 0!==e.layer)&&(t+="@layer".concat(e.layer.length>0?" ".concat(e.layer):""," {")),t+=e.css,p&&(t+="}"),e.media&&(t+="}"),e.supports&&(t+="}"),(a=e.sourceMap)&&"u">typeof btoa&&(t+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(a))))," */")),o.styleTagTransform(t,r,o.options)},remove:function(){var o;null===(o=r).parentNode||o.parentNode.removeChild(o)}}}},113(o){o.exports=function(o,r){if(r.styleSheet)r.styleSheet.cssText=o;else{for(;r.firstChild;)r.removeChild(r.firstChild);r.appendChild(document.createTextNode(o))}}},959(o,r,e){var t=e(72),p=e.n(t),a=e(206),i=e.n(a),n=e(659),l=e.n(n),d=e(56),b=e.n(d),g=e(540),c=e.n(g),s=e(113),u=e.n(s),f=e(646),h={};h.styleTagTransform=u(),h.setAttributes=b(),h.insert=l().bind(null,"head"),h.domAPI=i(),h.insertStyleElement=c(),p()(f.A,h),f.A&&f.A.locals&&f.A.locals}}]);
