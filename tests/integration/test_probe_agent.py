@@ -19,9 +19,11 @@ from jupyter_gpubroker.core.events import (
     SlotObservation,
     SlotsObserved,
 )
-from jupyter_gpubroker.core.model import NodeId
+from jupyter_gpubroker.core.model import NodeId, SlotId
 from jupyter_gpubroker.devices.choice import Choice
 from jupyter_gpubroker.devices.probe_client import ProbeClient, probe_argv
+from jupyter_gpubroker.devices.simulated import SimulatedReader
+from jupyter_gpubroker.devices.sources import Source, add_source
 
 pytestmark = pytest.mark.asyncio
 
@@ -94,3 +96,64 @@ async def test_work_is_seen_as_the_holders_and_its_end_at_once(folders):
     (observation,) = event.slots
     assert (observation.processes, observation.memory_used_mib) == ((), 0)
     await agent.close()
+
+
+@pytest.mark.parametrize(("ratio", "is_busy"), [(0.2, True), (0, False)])
+async def test_an_exporter_tells_whether_a_slice_of_an_a100_is_used(folders, ratio, is_busy):
+    spec, folder = "1xA100:3g.40gb+4g.40gb", folders.runtime / "simulated"
+    (gpu,) = SimulatedReader(spec, folder).inventory().gpus
+    slot = gpu.slots[0].uuid
+    pages = [
+        f'DCGM_FI_PROF_SM_ACTIVE{{UUID="{gpu.uuid}",GPU_I_ID="{gi_id}"}} {value}\n'
+        for gi_id, value in ((1, ratio), (2, 0.5))
+    ]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.0 200 OK\r\n\r\n{''.join(pages)}".encode())
+        writer.close()
+
+    exporter = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = exporter.sockets[0].getsockname()[1]
+    sources = folders.state / "sources.json"
+    add_source(sources, Source("prometheus", f"http://127.0.0.1:{port}/metrics"))
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        "from gpubroker import simulated; simulated.initialize(); print(flush=True); input()",
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": slot, "GPUBROKER_SIMULATED_STATE": str(folder)},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+    found = ProcessTable().process(process.pid)
+    assert found is not None
+    holder = Holder(
+        "kernel", ProcessOwner.SESSION, os.getuid(), process.pid, found.start_ticks, "kernel"
+    )
+    holdings = Holdings((holder,), {SlotId(slot): SlotHolding(1, "kernel")})
+    events: asyncio.Queue[object] = asyncio.Queue()
+    probe = ProbeClient(probe_argv(Choice(spec, folder, sources)))
+    agent = Agent(
+        NodeId("node"), probe, holdings=lambda: holdings, emit=events.put_nowait, interval_s=0.05
+    )
+    agent.start()
+
+    async def told() -> SlotObservation:
+        while True:
+            event = await events.get()
+            if isinstance(event, SlotsObserved):
+                for one in event.slots:
+                    if one.slot_id == slot and one.busy is not None:
+                        return one
+
+    observation = await asyncio.wait_for(told(), 30)
+    assert (observation.busy, observation.source) == (is_busy, "engines")
+    assert observation.utilisation_percent is None
+    process.kill()
+    await process.wait()
+    await agent.close()
+    exporter.close()
+    await exporter.wait_closed()
