@@ -40,6 +40,7 @@ INTERVAL_S = 1.0
 INVENTORY_EVERY_S = 60.0
 DRIVER_RETRY_S = 5.0
 PROC_DEADLINE_S = 2.0
+STOPS_KEPT_MAX = 256
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Agent:
         self._lookout = Lookout(table or ProcessTable(), exempt or Exempt())
         self._offload = Offload()
         self._stopping = Offload()
+        self._stops: dict[tuple[int, int], tuple[bool, str]] = {}
         self._fencing = fencing
         self._power_mw: dict[SlotId, int] = {}
         self._turn = asyncio.Lock()
@@ -99,15 +101,19 @@ class Agent:
             await self._fencing.keep(self._holdings())
 
     async def stop(self, pid: int, start_ticks: int, *, force: bool) -> None:
-        """End a process that the auditor found; harmless when it is gone."""
+        """End a process that the auditor found; harmless when it is gone. Asked for again until it is; told when it is news."""
         try:
             done = await self._stopping.call(
                 partial(stop, pid, start_ticks, force=force), deadline_s=PROC_DEADLINE_S
             )
+            outcome = done.value
         except (Hanging, OSError) as error:
-            _log.warning("process_not_stopped pid=%d error=%s", pid, error)
-        else:
-            _log.warning("process_stopped pid=%d force=%s outcome=%s", pid, force, done.value)
+            outcome = f"{type(error).__name__}: {error}"
+        if self._stops.get((pid, start_ticks)) != (force, outcome):
+            _log.warning("process_stopped pid=%d force=%s outcome=%s", pid, force, outcome)
+        self._stops[pid, start_ticks] = (force, outcome)
+        if len(self._stops) > STOPS_KEPT_MAX:
+            del self._stops[next(iter(self._stops))]
 
     async def _run(self) -> None:
         while True:

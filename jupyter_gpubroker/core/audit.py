@@ -44,12 +44,17 @@ def observed(draft: Draft, node_id: NodeId, looks: Mapping[SlotId, SlotObservati
 
 
 def warnings(state: State, session: Session) -> tuple[Reason, ...]:
-    """What the session's user is to be told of uses by its processes."""
-    return tuple(
-        Reason.of(f"own_use_{use.kind}", pid=use.pid, slot=_name(state.slots[use.slot_id]))
+    """What the session's user is to be told of uses by its processes; where the broker only observes, nothing is forbidden."""
+    own = [
+        (use, state.slots[use.slot_id])
         for telemetry in state.telemetry.values()
         for use in telemetry.uses
         if use.holder_id == session.id and use.slot_id in state.slots
+    ]
+    return tuple(
+        Reason.of(f"own_use_{use.kind}", pid=use.pid, slot=_name(slot))
+        for use, slot in own
+        if modes.of_slot(state, slot) is not Mode.OBSERVE
     )
 
 
@@ -90,16 +95,24 @@ def _is_overdue(lease: Lease | None) -> bool:
 
 
 def _stop_if_due(draft: Draft, use: UnleasedUse) -> None:
-    limits = draft.state.limits
-    mode = modes.of_slot(draft.state, draft.state.slots[use.slot_id])
-    if mode is not Mode.ENFORCE or not limits.unleased_stop_ms:
+    limits, slot = draft.state.limits, draft.state.slots[use.slot_id]
+    if modes.of_slot(draft.state, slot) is not Mode.ENFORCE or not limits.unleased_stop_ms:
         return
-    if use.start_ticks is None:
-        return  # a pid alone names nobody
+    # A pid alone names nobody, and whoever has the slot may put up with other programs of his own there.
+    if use.start_ticks is None or _is_at_home(draft.state, slot, use):
+        return
     for_ms = draft.now - use.since_ms
     if for_ms >= limits.unleased_stop_ms:
         is_over = for_ms >= limits.unleased_stop_ms + limits.unleased_kill_ms
         draft.run(StopProcess(use.pid, use.start_ticks, force=is_over))
+
+
+def _is_at_home(state: State, slot: Slot, use: UnleasedUse) -> bool:
+    """Whether the slot is lent to the user whose process it is."""
+    lease = None if slot.lease_id is None else state.leases[slot.lease_id]
+    if lease is None or _is_overdue(lease):
+        return False
+    return use.uid is not None and use.uid == state.sessions[lease.session_id].uid
 
 
 def _key(use: UnleasedUse) -> tuple[object, ...]:

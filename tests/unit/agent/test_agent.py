@@ -13,6 +13,7 @@ import pytest
 from jupyter_gpubroker.agent.agent import Agent
 from jupyter_gpubroker.agent.holdings import Holder, Holdings, SlotHolding
 from jupyter_gpubroker.agent.processes import ProcessTable
+from jupyter_gpubroker.agent.stopping import Stopped
 from jupyter_gpubroker.core.events import (
     InventoryReported,
     NodeUnobserved,
@@ -254,6 +255,17 @@ async def test_a_broken_driver_is_unobserved_and_not_an_empty_node(setup):
 async def test_a_node_without_gpus_is_an_empty_inventory(setup):
     setup.probe.found = inventory(source="nvml", problems=(NO_NVIDIA_DEVICE,))
     assert await setup.look() == [InventoryReported(NODE, (), ())]
+
+
+async def test_a_stop_that_is_asked_for_again_and_again_is_told_once(setup, monkeypatch, caplog):
+    outcomes = iter([Stopped.NOT_PERMITTED, Stopped.NOT_PERMITTED, Stopped.GONE])
+    monkeypatch.setattr("jupyter_gpubroker.agent.agent.stop", lambda *_, **__: next(outcomes))
+    for _ in range(3):
+        await setup.agent.stop(900, 7, force=False)
+    assert [record.getMessage() for record in caplog.records] == [
+        "process_stopped pid=900 force=False outcome=not_permitted",
+        "process_stopped pid=900 force=False outcome=gone",
+    ]
 
 
 async def test_an_older_epoch_than_seen_leaves_the_slot_unobserved(setup):

@@ -93,6 +93,14 @@ def test_hami_1112_a_process_of_the_users_own_on_another_gpu_is_a_use_whatever_i
     assert (warning.code, warning.get("pid")) == ("own_use_unleased", use.pid)
 
 
+def test_where_the_broker_only_observes_nothing_is_said_to_the_user(world):
+    world.holds("kernel")
+    world.state = replace(world.state, modes=Modes(mode=Mode.OBSERVE))
+    sees(world, of_kernel(world, "kernel"), slot_id=OTHER)
+    assert len(uses(world)) == 1
+    assert warnings(world.state, world.state.sessions[SessionId("kernel")]) == ()
+
+
 def test_a_holder_and_its_children_on_their_slot_are_no_use_without_lease(world):
     world.holds("kernel")
     sees(world, of_kernel(world, "kernel"), of_kernel(world, "kernel", pid=77))
@@ -186,6 +194,16 @@ def test_where_rules_are_not_enforced_nobody_is_stopped(world, mode):
 def test_some_are_never_stopped(world, process):
     world.limits(unleased_stop_ms=1)
     assert not any(stops(sees(world, process)) for _ in range(5))
+
+
+def test_a_program_of_the_holders_user_beside_the_holder_is_told_and_not_stopped(world):
+    world.limits(unleased_stop_ms=1)
+    world.holds("kernel")
+    login_shell = replace(STRANGER, uid=1000)
+    found = [sees(world, of_kernel(world, "kernel"), login_shell) for _ in range(5)]
+    assert [use.pid for use in uses(world)] == [login_shell.pid]
+    assert not any(map(stops, found))
+    assert any(stops(sees(world, of_kernel(world, "kernel"), STRANGER)) for _ in range(3))
 
 
 # --- who is left behind -----------------------------------------------------------------------------------------------------
