@@ -21,7 +21,7 @@ from ..core.effects import Effect
 from ..core.events import Event, SessionReported, SlotsObserved, Ticked
 from ..core.model import Millis, Reason, State
 from ..errors import Refused, TooMany
-from ..store.records import AuditRow, ClockMark, Committed
+from ..store.records import AuditRow, ClockMark, Committed, UsageRow
 from .clock import Clock
 
 BATCH_MAX = 256
@@ -43,6 +43,8 @@ class Keeper(Protocol):
     def keep_time(self, mark: ClockMark) -> None: ...
 
     def history(self, entity_id: str) -> list[AuditRow]: ...
+
+    def add_usage(self, rows: Sequence[UsageRow]) -> None: ...
 
 
 class BrokerTime:
@@ -139,6 +141,10 @@ class Loop:
     async def history(self, entity_id: str) -> list[AuditRow]:
         """What happened to one entity, oldest first."""
         return await self._in_writer(self._store.history, entity_id)
+
+    async def keep_usage(self, rows: Sequence[UsageRow]) -> None:
+        if rows:
+            await self._in_writer(self._store.add_usage, rows)
 
     async def _work_off(self, batch: Sequence[_Sent]) -> None:
         now = self.time.now()

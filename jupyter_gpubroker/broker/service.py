@@ -23,7 +23,7 @@ from ..core.check import violations
 from ..core.effects import AdmitHold, Effect, InspectSlots, StopProcess, TellOfUse
 from ..core.events import Event, ModeSet, PolicyApplied
 from ..core.model import SlotId, State, UnleasedUse
-from ..store import Store, StoreFailed, StoreRefused
+from ..store import Archive, Store, StoreFailed, StoreRefused
 from .api import endpoints
 from .api.base import Handler
 from .api.call import Broker
@@ -34,6 +34,7 @@ from .identity import owner_name
 from .latest import Latest
 from .liveness import Liveness
 from .loop import BrokerTime, Loop
+from .metering import Meter, keep_metering
 from .options import Unfit
 from .place import Place
 from .policy_file import PolicyRefused, parse_policy
@@ -116,6 +117,7 @@ class Service:
         self._liveness = Liveness(self._loop.send)
         self._attendance = Attendance(self._loop.send, attend_grace_s)
         self._housekeeping = Housekeeping(lambda: self._loop.state, place, idle_exit_s)
+        self._used = Meter()
         self._errands: set[asyncio.Task[None]] = set()
         settings = Settings(
             scope.served, scope.name, secrets.token_hex(8), time.monotonic(), simulate
@@ -129,6 +131,7 @@ class Service:
             settings,
             Refusals(),
             self._told_to_stop.set,
+            Archive(database),
         )
 
     async def run(self) -> int:
@@ -143,6 +146,7 @@ class Service:
         for event in self._first_events:
             await self._loop.submit(event, "start")
         self._agent.start()
+        metering = asyncio.create_task(self._meter())
         server = self._listen()
         self._ready()
         stopping = asyncio.create_task(self._until_stopped())
@@ -151,7 +155,12 @@ class Service:
         finally:
             server.stop()
             stopping.cancel()
+            metering.cancel()
         return await self._end(working, server)
+
+    async def _meter(self) -> None:
+        loop = self._loop
+        await keep_metering(self._used, lambda: loop.state, loop.time.now, loop.keep_usage)
 
     async def _until_stopped(self) -> None:
         """Return when told to, by TERM or INT too, or when housekeeping says that this broker is of no use any more."""
@@ -196,6 +205,7 @@ class Service:
         await _in_time("agent", self._agent.close())
         await _in_time("connections", server.close_all_connections())
         if failure is None:
+            await self._loop.keep_usage(self._used.take())
             await self._loop.close()
             self._store.close()
         self._place.give_up()

@@ -35,7 +35,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "off": (".local:off", "Keep the broker out of everything you start."),
         "on": (".local:on", "Take `off` back."),
-        "admin": (".admin:admin", "The rules as data: policies, queues, limits."),
+        "usage": (
+            ".usage:usage",
+            "GPU time by person, and what the rules took or would have taken.",
+        ),
+        "admin": (".admin:admin", "Modes, GPUs, rules, everybody's leases, the audit."),
         "demo": (".demo:demo", "Play the whole story by itself, on simulated GPUs."),
     }
 )

@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import Refused
-from . import devices, history, jobs, leases, modes, reclaim, requests, sessions
+from . import administer, devices, history, jobs, leases, modes, reclaim, requests, sessions
 from .deadlines import next_deadline, pass_due, pass_due_notices
 from .decision import AuditReason, Change, Decision, Drop, Put, apply, last_number
 from .draft import Draft
 from .effects import AdmitHold, Effect, InspectSlots
 from .events import (
     Event,
+    GpuDisabled,
+    GpuEnabled,
     InventoryReported,
     JobCancelled,
     JobEnded,
@@ -28,12 +30,14 @@ from .events import (
     LeaseAcknowledged,
     LeaseKept,
     LeaseReleased,
+    LeaseRevoked,
     ModeSet,
     NodeUnobserved,
     NoticeShown,
     OfferMade,
     OrderAnswered,
     PolicyApplied,
+    QuarantineCleared,
     RequestAbandoned,
     RequestCancelled,
     RequestMade,
@@ -76,6 +80,7 @@ def settle(draft: Draft) -> None:
     """Draw the consequences of what changed, or of time that passed."""
     pass_due(draft)
     jobs.lose_abandoned(draft)
+    administer.withhold(draft)
     grant_waiting(draft)
     reclaim.make_way(draft)
     pass_due_notices(draft)
@@ -103,6 +108,8 @@ def _policy_applied(draft: Draft, event: PolicyApplied) -> None:
         if queue.policy is not None and queue.policy not in names:
             raise Refused(Reason.of("unknown_policy", queue=queue.name, policy=queue.policy))
     reason = Reason.of("policy_applied")
+    if event.by is not None:
+        reason = Reason.of("policy_applied_by", by=event.by)
     for policy in event.policies:
         draft.put(policy, reason)
     for queue in event.queues:
@@ -139,6 +146,10 @@ HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     JobCancelled: jobs.cancelled,
     PolicyApplied: _policy_applied,
     ModeSet: modes.mode_set,
+    GpuDisabled: administer.gpu_disabled,
+    GpuEnabled: administer.gpu_enabled,
+    QuarantineCleared: administer.quarantine_cleared,
+    LeaseRevoked: administer.lease_revoked,
     Ticked: _ticked,
 }
 

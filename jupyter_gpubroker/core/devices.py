@@ -165,6 +165,8 @@ def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
     if is_lost(slot):
         return False
     look = look_at(draft.state, slot, seen)
+    if slot.gpu_id in draft.state.withdrawals and slot.state is SlotState.QUARANTINED:
+        return look.is_clear is True
     if slot.state is SlotState.QUARANTINED and slot.lease_id is None:
         slot = _held_back(draft, slot, look)
     if slot.state is SlotState.FREE:

@@ -348,11 +348,15 @@ class JobCancelled:
 
 @dataclass(frozen=True, slots=True)
 class PolicyApplied:
-    """Rows that replace those of the same name; `limits` replaces the protocol's deadlines."""
+    """Rows that replace those of the same name; `limits` replaces the protocol's deadlines.
+
+    `by` is None for the file that is read at the start.
+    """
 
     policies: tuple[Policy, ...] = ()
     queues: tuple[Queue, ...] = ()
     limits: Limits | None = None
+    by: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +370,40 @@ class ModeSet:
     mode: Mode | None
     gpu_id: GpuId | None = None
     group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDisabled:
+    """An admin takes a GPU out of the pool; who is on it stays."""
+
+    by: Owner
+    gpu_id: GpuId
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuEnabled:
+    by: Owner
+    gpu_id: GpuId
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineCleared:
+    """An admin vouches that nobody is on the slot."""
+
+    by: Owner
+    slot_id: SlotId
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRevoked:
+    """An admin wants a lease back, after a notice; whatever the mode."""
+
+    by: Owner
+    lease_id: LeaseId
+    why: str
+    notice_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,5 +435,9 @@ Event = (
     | JobCancelled
     | PolicyApplied
     | ModeSet
+    | GpuDisabled
+    | GpuEnabled
+    | QuarantineCleared
+    | LeaseRevoked
     | Ticked
 )

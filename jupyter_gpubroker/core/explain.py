@@ -108,6 +108,8 @@ def _active_reason(state: State, lease: Lease, now: Millis) -> Reason:
     for_ms = max(0, now - lease.verdict_since_ms)
     if lease.notice is not None:
         due_ms = max(0, lease.notice.due_ms - now)
+        if lease.notice.reason.code == "revoked":
+            return Reason.of("lease_revoked", due_ms=due_ms, why=lease.notice.reason.get("why"))
         if lease.notice.reason.code == "time_over":
             return Reason.of("lease_ending", due_ms=due_ms)
         return Reason.of("lease_noticed", due_ms=due_ms, verdict=verdict, for_ms=for_ms)

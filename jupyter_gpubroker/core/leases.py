@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Conflict, NotFound, Refused
-from . import giveback, idle, jobs
+from . import giveback, idle, jobs, reclaim
 from .asking import end
 from .draft import Draft
 from .events import (
@@ -45,6 +45,8 @@ def kept(draft: Draft, event: LeaseKept) -> None:
     lease = _owned(draft.state, event.owner, event.lease_id)
     if lease.state is not LeaseState.ACTIVE:
         raise Conflict(Reason.of("not_active"))
+    if reclaim.is_revoked(lease):
+        raise Conflict(Reason.of("revoked_for_good"))
     policy = idle.policy_of(draft.state, lease)
     if policy is None:
         raise Refused(Reason.of("never_taken"))
@@ -64,15 +66,21 @@ def released(draft: Draft, event: LeaseReleased) -> None:
     reason = Reason.of("released")
     if lease.job_id is not None:
         jobs.stop(draft, draft.state.jobs[lease.job_id], Reason.of("job_cancelled"))
-    elif lease.state is LeaseState.PARKED:
-        _forget_parked(draft, lease, reason)
-    elif lease.state is LeaseState.GRANTED:
-        take_back(draft, lease, reason)
+    elif lease.state in (LeaseState.PARKED, LeaseState.GRANTED):
+        let_go_unused(draft, lease, reason)
     elif event.done and (lease.state is LeaseState.ACTIVE or _is_ordered(lease)):
         kind = event.kind or GiveBackKind.EMPTY
         giveback.let_go(draft, lease, reason, kind=kind, left_mib=event.residue_mib)
     elif lease.state is LeaseState.ACTIVE:
         giveback.order(draft, lease, _chosen_kind(draft, lease, event.kind), reason)
+
+
+def let_go_unused(draft: Draft, lease: Lease, reason: Reason) -> None:
+    """End a lease that is parked, or not applied yet. One that is on its way out already goes on so."""
+    if lease.state is LeaseState.PARKED:
+        _forget_parked(draft, lease, reason)
+    elif lease.state is LeaseState.GRANTED:
+        take_back(draft, lease, reason)
 
 
 def notice_shown(draft: Draft, event: NoticeShown) -> None:

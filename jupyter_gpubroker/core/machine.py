@@ -20,6 +20,7 @@ SLOT: Table[SlotState] = {
     (SlotState.FREE, "granted"): SlotState.LEASED,
     (SlotState.FREE, "foreign_use_seen"): SlotState.QUARANTINED,
     (SlotState.FREE, "device_lost"): SlotState.QUARANTINED,
+    (SlotState.FREE, "disabled"): SlotState.QUARANTINED,
     (SlotState.LEASED, "given_back"): SlotState.DRAINING,
     (SlotState.LEASED, "device_lost"): SlotState.QUARANTINED,
     (SlotState.DRAINING, "give_back_failed"): SlotState.LEASED,

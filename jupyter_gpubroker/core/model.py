@@ -436,7 +436,30 @@ class Modes:
     groups: tuple[tuple[str, Mode], ...] = ()
 
 
-Entity = Gpu | Slot | Session | Request | Lease | Job | Policy | Queue | Telemetry | Limits | Modes
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """An admin took this GPU out: it lends nothing new."""
+
+    TABLE: ClassVar[str] = "withdrawals"
+    id: GpuId
+    by: Owner
+    why: str
+
+
+Entity = (
+    Gpu
+    | Slot
+    | Session
+    | Request
+    | Lease
+    | Job
+    | Policy
+    | Queue
+    | Telemetry
+    | Limits
+    | Modes
+    | Withdrawal
+)
 ENTITY_TYPES: tuple[type[Entity], ...] = get_args(Entity)
 
 
@@ -458,3 +481,4 @@ class State:
     queues: Mapping[str, Queue] = field(default_factory=lambda: {q.name: q for q in DEFAULT_QUEUES})
     telemetry: Mapping[NodeId, Telemetry] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    withdrawals: Mapping[GpuId, Withdrawal] = field(default_factory=dict)

@@ -32,6 +32,8 @@ def make_way(draft: Draft) -> None:
             notice = replace(lease.notice, request_id=request_id)
             draft.put(replace(lease, notice=notice), Reason.of("notice_reassigned"))
     for lease in found(Lease, draft.state.leases, "noticed"):
+        if is_revoked(lease):
+            continue
         if modes.of_lease(draft.state, lease) is Mode.OBSERVE:
             draft.put(replace(lease, notice=None), _WITHDRAWN_BY_MODE)
         elif lease.notice is not None and lease.id not in wanted.idle and not _is_for_end(lease):
@@ -45,7 +47,9 @@ def due(draft: Draft, lease: Lease) -> None:
     notice = lease.notice
     assert notice is not None
     is_for_end = _is_for_end(lease)
-    if not is_for_end and not is_fresh(draft.state, lease, draft.now):
+    if is_revoked(lease):
+        _take(draft, lease, notice.reason)
+    elif not is_for_end and not is_fresh(draft.state, lease, draft.now):
         draft.put(replace(lease, notice=None), Reason.of("samples_stale"))
     elif modes.of_lease(draft.state, lease) is not Mode.ENFORCE:
         giveback.stay(draft, lease, Reason.of("only_advised"))
@@ -63,6 +67,15 @@ def announce_end(draft: Draft, lease: Lease) -> None:
     due_ms = Millis(max(lease.ends_ms, draft.now))
     reason = Reason.of("time_over", in_ms=due_ms - draft.now)
     _put_notice(draft, lease, RequestId(lease.id), due_ms, reason)
+
+
+def announce_revocation(draft: Draft, lease: Lease, notice_ms: int, reason: Reason) -> None:
+    """An admin wants it back; no answer of its holder changes that."""
+    _put_notice(draft, lease, RequestId(lease.id), Millis(draft.now + notice_ms), reason)
+
+
+def is_revoked(lease: Lease) -> bool:
+    return lease.notice is not None and lease.notice.reason.code == "revoked"
 
 
 def end_notice_ms(state: State, lease: Lease) -> Millis | None:

@@ -30,6 +30,7 @@ from .model import (
     SlotState,
     Telemetry,
     Verdict,
+    Withdrawal,
 )
 from .rules import Limits, Policy, Queue
 
@@ -46,6 +47,7 @@ STATE_FIELDS: Mapping[type[Entity], str] = {
     Policy: "policies",
     Queue: "queues",
     Telemetry: "telemetry",
+    Withdrawal: "withdrawals",
 }
 # Of these there is one, which is the field itself.
 SINGLE_FIELDS: Mapping[type[Entity], str] = {Limits: "limits", Modes: "modes"}

@@ -5,8 +5,19 @@ writes the changes of a batch with their audit rows. Only this package imports S
 Read on in `store` (the transaction), `codec` (entities and rows), `audit` (the chain) and `schema` (versions).
 """
 
+from .archive import Archive, Sought
 from .errors import StoreFailed, StoreRefused
-from .records import AuditRow, ClockMark, Committed
+from .records import AuditRow, ClockMark, Committed, UsageRow
 from .store import Store
 
-__all__ = ["AuditRow", "ClockMark", "Committed", "Store", "StoreFailed", "StoreRefused"]
+__all__ = [
+    "Archive",
+    "AuditRow",
+    "ClockMark",
+    "Committed",
+    "Sought",
+    "Store",
+    "StoreFailed",
+    "StoreRefused",
+    "UsageRow",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..core.decision import Decision
 from ..core.model import Millis
@@ -30,6 +31,20 @@ class Committed:
     cause_id: str
     now: Millis
     decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """GPU time of one owner within an hour (Unix time / 3600 s), in thousandths of a GPU x ms."""
+
+    AMOUNTS: ClassVar[tuple[str, ...]] = ("held", "productive", "idle", "wanted", "outside")
+    hour: int
+    owner: str
+    held: int = 0
+    productive: int = 0
+    idle: int = 0
+    wanted: int = 0
+    outside: int = 0
 
 
 @dataclass(frozen=True, slots=True)

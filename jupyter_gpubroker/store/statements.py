@@ -15,7 +15,8 @@ from sqlalchemy.dialects.sqlite import insert
 from ..core.model import Entity, State
 from .audit import Head
 from .codec import Row
-from .tables import ENTITY_TABLES, audit, lease_slots, meta
+from .records import UsageRow
+from .tables import ENTITY_TABLES, audit, lease_slots, meta, usage
 
 _DIALECT = sqlite.dialect()
 
@@ -66,6 +67,14 @@ RETIRE_LEASE_SLOTS = Prepared(
 )
 HOLD_LEASE_SLOTS = _upsert(lease_slots)
 APPEND_AUDIT = Prepared(sa.insert(audit))
+# What is there is added to.
+_more = insert(usage)
+ADD_USAGE = Prepared(
+    _more.on_conflict_do_update(
+        index_elements=list(usage.primary_key),
+        set_={name: usage.c[name] + _more.excluded[name] for name in UsageRow.AMOUNTS},
+    )
+)
 # Changes nothing where a newer broker has opened the database.
 SET_META = Prepared(
     sa.update(meta)

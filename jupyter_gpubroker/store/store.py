@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from .audit import Head, first_broken, to_row
 from .codec import CODECS, Row
 from .errors import StoreFailed, StoreRefused
 from .plan import Key, Plan, Scalars, lease_rows, make_plan, rows_by_table
-from .records import AuditRow, ClockMark, Committed
+from .records import AuditRow, ClockMark, Committed, UsageRow
 from .schema import prepare
 from .sqlite import DatabaseFile
 from .tables import ENTITY_TABLES, audit
@@ -102,6 +102,11 @@ class Store:
         with self._lock, self._transaction():
             self._write_meta(self._scalars, mark)
         self.mark = mark
+
+    def add_usage(self, rows: Sequence[UsageRow]) -> None:
+        """Add GPU time to what is there. Raises StoreFailed."""
+        with self._lock, self._transaction():
+            self._run(statements.ADD_USAGE, [asdict(row) for row in rows])
 
     def history(self, entity_id: str) -> list[AuditRow]:
         """The newest audit rows of whatever has this id, oldest first; at most HISTORY_ROWS_MAX."""

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from .codec import CODECS, Codec, Column, ColumnKind
 
-SCHEMA = "0002"
+SCHEMA = "0003"
 
 metadata = sa.MetaData()
 
@@ -77,6 +77,26 @@ audit = sa.Table(
     sa.Column("changed", sa.Text),
     sa.Column("hash", sa.Text, nullable=False),
     sa.Index("audit_by_entity", "entity_id", "sequence"),
+)
+# What the rules took, and would have taken: few rows of many.
+TAKING_CODES = ("taken", "only_advised", "only_observed")
+sa.Index(
+    "audit_of_takings",
+    audit.c.wall_time,
+    sqlite_where=audit.c.reason_code.in_([sa.literal_column(f"'{code}'") for code in TAKING_CODES]),
+)
+
+# GPU time by owner and hour (Unix time / 3600 s), in thousandths of a GPU x ms.
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("hour", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.Text, primary_key=True),
+    sa.Column("held", sa.BigInteger, nullable=False),
+    sa.Column("productive", sa.BigInteger, nullable=False),
+    sa.Column("idle", sa.BigInteger, nullable=False),
+    sa.Column("wanted", sa.BigInteger, nullable=False),
+    sa.Column("outside", sa.BigInteger, nullable=False),
 )
 
 # One row. `incarnation` counts the brokers that opened this database; a commit of any but the newest fails. The clock's

@@ -24,6 +24,38 @@ class StopBody(Struct, frozen=True):
     force: bool
 
 
+class ModeBody(Struct, frozen=True):
+    """PUT /v1/admin/mode: for a GPU, for a group of people, or for all. Without a mode, what is named has none of its own."""
+
+    mode: Literal["observe", "advise", "enforce"] | None = None
+    gpu: Name | None = None
+    group: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+Why = Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class GpuBody(Struct, frozen=True):
+    """POST /v1/admin/gpus:disable (and :enable). `gpu` is its UUID."""
+
+    gpu: Name
+    why: Why = "no reason given"
+
+
+class SlotBody(Struct, frozen=True):
+    """POST /v1/admin/slots:clear: the admin vouches that nobody is on the slot."""
+
+    slot: Name
+    why: Why
+
+
+class RevokeBody(Struct, frozen=True):
+    """POST /v1/admin/leases/{id}:revoke. The holder reads `why`."""
+
+    why: Why
+    notice_ms: DurationMs = 300_000
+
+
 class ReasonBody(Struct, frozen=True):
     code: Code
     values: dict[str, str | int | bool | None] = {}

@@ -254,6 +254,48 @@ WHY = Route(
 POLICIES = Route(
     "GET", "/policies", views.RulesView, "The rules: policies and queues", right="anyone"
 )
+USAGE = Route(
+    "GET",
+    "/usage",
+    views.UsageView,
+    "GPU time by person, and what the rules took or would have taken",
+    queries=("hours",),
+    right="own",
+)
+
+MODE = Route("GET", "/admin/mode", views.ModesView, "How far the broker goes", right="admin")
+SET_MODE = Route(
+    "PUT",
+    "/admin/mode",
+    views.ModesView,
+    "Observe, advise or enforce: for all, a GPU or a group",
+    bodies.ModeBody,
+    right="admin",
+)
+DISABLE_GPU = Route(
+    "POST",
+    "/admin/gpus:disable",
+    views.GpusView,
+    "Lend nothing of a GPU any more; who is on it stays",
+    bodies.GpuBody,
+    right="admin",
+)
+ENABLE_GPU = Route(
+    "POST",
+    "/admin/gpus:enable",
+    views.GpusView,
+    "Lend a GPU again",
+    bodies.GpuBody,
+    right="admin",
+)
+CLEAR_SLOT = Route(
+    "POST",
+    "/admin/slots:clear",
+    views.GpusView,
+    "Vouch that nobody is on a slot that is held back",
+    bodies.SlotBody,
+    right="admin",
+)
 APPLY_POLICIES = Route(
     "POST",
     "/admin/policies",
@@ -261,6 +303,30 @@ APPLY_POLICIES = Route(
     "Replace rows by those of a policy file (TOML)",
     queries=("dry_run",),
     media_type="text/plain",
+    right="admin",
+)
+ALL_LEASES = Route(
+    "GET",
+    "/admin/leases",
+    views.AllLeasesView,
+    "Everybody's leases that are not over",
+    poll=True,
+    right="admin",
+)
+REVOKE = Route(
+    "POST",
+    "/admin/leases/{id}:revoke",
+    views.HeldView,
+    "Have a lease given back, after a notice",
+    bodies.RevokeBody,
+    right="admin",
+)
+AUDIT = Route(
+    "GET",
+    "/admin/audit",
+    views.AuditView,
+    "What happened, and why",
+    queries=("after", "limit", "table", "of", "event", "code"),
     right="admin",
 )
 OPENAPI = Route("GET", "/openapi.json", Nothing, "This description", right="anyone")

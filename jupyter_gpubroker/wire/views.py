@@ -51,6 +51,16 @@ class HealthView(Struct, frozen=True):
     mode_sentence_es: str = ""
 
 
+class ModesView(Struct, frozen=True):
+    """How far the broker goes for all, and where that differs; the mildest that applies counts."""
+
+    mode: str
+    gpus: dict[str, str]
+    groups: dict[str, str]
+    sentence: str
+    sentence_es: str
+
+
 class StoppedView(Struct, frozen=True):
     """The broker ends now; what depended on it goes on, and a broker that is started again finds it."""
 
@@ -307,8 +317,75 @@ class RulesView(Struct, frozen=True):
     queues: tuple[QueueRuleView, ...]
 
 
+class FollowView(Struct, frozen=True):
+    """What follows at once from new rules, and how often."""
+
+    times: int
+    reason: ReasonView
+
+
 class PoliciesView(Struct, frozen=True):
-    """What a policy file changed (or would change): the new rows, one sentence each."""
+    """What a policy file changed (or would change): the new rows, one sentence each, and what follows as things are."""
 
     applied: bool
     changes: tuple[str, ...]
+    follows: tuple[FollowView, ...] = ()
+
+
+class HeldView(Struct, frozen=True):
+    """A lease of anybody, for admins. `name` is that of the notebook, command or job."""
+
+    owner: str
+    name: str
+    lease: LeaseView
+
+
+class AllLeasesView(Struct, frozen=True):
+    leases: tuple[HeldView, ...]
+
+
+class AuditEntry(Struct, frozen=True):
+    """One change of one thing. `before` and `after` are its states, null where it was not there (any more)."""
+
+    sequence: int
+    at: str
+    event: str
+    table: str
+    id: str
+    before: str | None
+    after: str | None
+    reason: ReasonView
+
+
+class AuditView(Struct, frozen=True):
+    """Oldest first. Ask on with `after` = `looked_to`."""
+
+    entries: tuple[AuditEntry, ...]
+    looked_to: int
+
+
+class UseView(Struct, frozen=True):
+    """What one person had within the time: GPU time in ms, a slice by its share of the GPU.
+
+    `wanted_ms` is the part of `idle_ms` while somebody waited for it; `outside_ms` was used without a lease. `taken` counts
+    leases that the rules took, `spared` those that they would have taken had they been enforced.
+    """
+
+    owner: str
+    held_ms: int
+    productive_ms: int
+    idle_ms: int
+    wanted_ms: int
+    outside_ms: int
+    taken: int
+    spared: int
+
+
+class UsageView(Struct, frozen=True):
+    """Admins see everybody, others themselves; the sentence is about those."""
+
+    hours: int
+    since: str
+    people: tuple[UseView, ...]
+    sentence: str
+    sentence_es: str

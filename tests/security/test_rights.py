@@ -70,6 +70,10 @@ class Things:
         session = {"session_id": self.session}
         by_type: dict[type, Any] = {
             bodies.StopBody: {},
+            bodies.ModeBody: {"mode": "advise"},
+            bodies.GpuBody: {"gpu": "GPU-x", "why": "w"},
+            bodies.SlotBody: {"slot": "GPU-x", "why": "w"},
+            bodies.RevokeBody: {"why": "w"},
             bodies.SessionBody: {"kind": "kernel", "name": "n", "pid": self.pid},
             bodies.ReportsBody: {"server_id": "s", "sessions": [{**session, "activity": "idle"}]},
             bodies.OfferBody: {},
@@ -134,7 +138,8 @@ def things(asks) -> Iterator[Things]:
     made = Things(new_id(), new_id(), new_id(), new_id(), holder.pid)
     runner = json.dumps({"kind": "runner", "name": "r", "pid": holder.pid})
     calls: list[Call] = [("PUT", f"{API}/sessions/{made.runner}", runner, "application/json")]
-    calls += [made.call(route) for route in ROUTES if route.method == "PUT"]
+    own = [route for route in ROUTES if route.right == "own"]
+    calls += [made.call(route) for route in own if route.method == "PUT"]
     try:
         assert [status for status, _ in asks(ADA, calls)] == [200] * 4
         yield made

@@ -4,10 +4,10 @@ An endpoint parses, sends an event and formats; it decides nothing. Every route 
 without identity, limits and problem details.
 """
 
-from . import admin, jobs, leases, node, requests, sessions, why
+from . import admin, admin_rules, jobs, leases, node, requests, sessions, usage, why
 from .base import Endpoints
 
-_RESOURCES = (node, sessions, requests, leases, jobs, why, admin)
+_RESOURCES = (node, sessions, requests, leases, jobs, why, usage, admin, admin_rules)
 
 
 def endpoints() -> Endpoints:

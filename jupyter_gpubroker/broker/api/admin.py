@@ -1,48 +1,155 @@
-"""Administration. In user scope the one who is served administers."""
+"""What admins see and do: modes, GPUs, everybody's leases, the audit. In user scope the one who is served administers.
+
+Who may call is said by each route's `right` and seen to before anything here runs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import asyncio
 
-from ...core.events import PolicyApplied
-from ...core.model import Reason, State
-from ...core.rules import Limits, Policy, Queue
+import msgspec
+
+from ...core.events import GpuDisabled, GpuEnabled, LeaseRevoked, ModeSet, QuarantineCleared
+from ...core.model import GpuId, Lease, LeaseId, Mode, Reason, SlotId, Value
+from ...core.table import live
 from ...errors import Refused
+from ...store import AuditRow, Sought, StoreRefused
 from ...wire import routes
-from ...wire.views import PoliciesView
-from ..policy_file import PolicyRefused, parse_policy
-from .call import Actions, Call, Reads
+from ...wire.bodies import GpuBody, ModeBody, RevokeBody, SlotBody
+from ...wire.views import AllLeasesView, AuditEntry, AuditView, GpusView, HeldView, ModesView
+from ..views import reason_view
+from .call import Actions, Answer, Call, Reads
+from .values import name_of, whole_number
+
+AUDIT_ROWS = 100
 
 
-async def apply_policies(call: Call) -> PoliciesView:
-    """Replace rows by those of a policy file, or with `dry_run=1` only say what would change."""
-    assert isinstance(call.body, bytes)
+class Unreadable(Refused):
+    """The archive cannot be read just now."""
+
+    status = 503
+
+
+# --- modes -----------------------------------------------------------------------------------------------------------
+
+
+def get_mode(call: Call) -> Answer:
+    view = _modes(call)
+    return Answer(view, lambda: view)
+
+
+async def set_mode(call: Call) -> ModesView:
+    body = call.body_as(ModeBody)
+    if body.mode is None and body.gpu is None and body.group is None:
+        raise Refused(Reason.of("no_mode_given"))
+    if body.gpu is not None and body.group is not None:
+        raise Refused(Reason.of("gpu_or_group"))
+    mode = None if body.mode is None else Mode(body.mode)
+    gpu_id = None if body.gpu is None else GpuId(body.gpu)
+    group = None if body.group is None else name_of(body.group)
+    await call.send(ModeSet(call.caller.owner, mode, gpu_id, group))
+    return _modes(call)
+
+
+def _modes(call: Call) -> ModesView:
+    modes = call.state.modes
+    said = reason_view(Reason.of(f"mode_{modes.mode.value}"))
+    return ModesView(
+        mode=modes.mode.value,
+        gpus={gpu_id: mode.value for gpu_id, mode in modes.gpus},
+        groups={group: mode.value for group, mode in modes.groups},
+        sentence=said.sentence,
+        sentence_es=said.sentence_es,
+    )
+
+
+# --- devices ---------------------------------------------------------------------------------------------------------
+
+
+async def disable_gpu(call: Call) -> GpusView:
+    body = call.body_as(GpuBody)
+    await call.send(GpuDisabled(call.caller.owner, GpuId(body.gpu), name_of(body.why)))
+    return call.views.gpus()
+
+
+async def enable_gpu(call: Call) -> GpusView:
+    await call.send(GpuEnabled(call.caller.owner, GpuId(call.body_as(GpuBody).gpu)))
+    return call.views.gpus()
+
+
+async def clear_slot(call: Call) -> GpusView:
+    body = call.body_as(SlotBody)
+    await call.send(QuarantineCleared(call.caller.owner, SlotId(body.slot), name_of(body.why)))
+    return call.views.gpus()
+
+
+# --- leases ----------------------------------------------------------------------------------------------------------
+
+
+def get_leases(call: Call) -> Answer:
+    leases = live(call.state.leases)
+    views = call.views
+    return Answer(
+        tuple(map(views.lease_key, leases)),
+        lambda: AllLeasesView(tuple(_held(call, lease) for lease in leases)),
+    )
+
+
+async def revoke(call: Call) -> HeldView:
+    body = call.body_as(RevokeBody)
+    lease_id = LeaseId(call.thing_id)
+    why = name_of(body.why)
+    state = await call.send(LeaseRevoked(call.caller.owner, lease_id, why, body.notice_ms))
+    return _held(call, state.leases[lease_id])
+
+
+def _held(call: Call, lease: Lease) -> HeldView:
+    job = None if lease.job_id is None else call.state.jobs.get(lease.job_id)
+    session = call.state.sessions.get(lease.session_id)
+    name = job.name if job is not None else session.name if session is not None else ""
+    return HeldView(lease.owner, name, call.views.lease(lease))
+
+
+# --- audit -----------------------------------------------------------------------------------------------------------
+
+
+async def get_audit(call: Call) -> AuditView:
+    query = call.query
+    sought = Sought(
+        after=whole_number(query, "after", 0) if "after" in query else None,
+        limit=whole_number(query, "limit", AUDIT_ROWS),
+        table=query.get("table"),
+        entity_id=query.get("of"),
+        event=query.get("event"),
+        code=query.get("code"),
+    )
     try:
-        applied = parse_policy(call.body.decode(errors="replace"), call.state)
-    except PolicyRefused as error:
-        raise Refused(Reason.of("bad_policy", why=str(error))) from error
-    changes = tuple(_changes(call.state, applied))
-    is_dry_run = call.query.get("dry_run", "0") not in ("", "0", "false")
-    if not is_dry_run:
-        await call.send(applied)
-    return PoliciesView(not is_dry_run, changes)
+        rows, looked_to = await asyncio.to_thread(call.broker.archive.audit, sought)
+    except StoreRefused as error:
+        raise Unreadable(Reason.of("archive_unreadable", why=str(error))) from error
+    return AuditView(tuple(map(_entry, rows)), looked_to)
 
 
-def _changes(state: State, applied: PolicyApplied) -> list[str]:
-    """One line for each value that would be another: `policies.gentle.idle_ms: 1800000 -> 60000`."""
-    rows: list[tuple[str, Policy | Queue | Limits, Policy | Queue | Limits | None]] = [
-        *((f"policies.{row.name}", row, state.policies.get(row.name)) for row in applied.policies),
-        *((f"queues.{row.name}", row, state.queues.get(row.name)) for row in applied.queues),
-    ]
-    if applied.limits is not None:
-        rows.append(("limits", applied.limits, state.limits))
-    return [
-        f"{where}.{field.name}: {getattr(before, field.name, None)} -> {getattr(row, field.name)}"
-        for where, row, before in rows
-        for field in fields(row)
-        if getattr(before, field.name, None) != getattr(row, field.name)
-    ]
+def _entry(row: AuditRow) -> AuditEntry:
+    values = msgspec.json.decode(row.reason_values, type=dict[str, Value])
+    return AuditEntry(
+        sequence=row.sequence,
+        at=row.wall_time,
+        event=row.event,
+        table=row.entity_table,
+        id=row.entity_id,
+        before=row.before,
+        after=row.after,
+        reason=reason_view(Reason(row.reason_code, tuple(values.items()))),
+    )
 
 
-READS: Reads = {}
-ACTIONS: Actions = {routes.APPLY_POLICIES: apply_policies}
+READS: Reads = {routes.MODE: get_mode, routes.ALL_LEASES: get_leases}
+ACTIONS: Actions = {
+    routes.SET_MODE: set_mode,
+    routes.DISABLE_GPU: disable_gpu,
+    routes.ENABLE_GPU: enable_gpu,
+    routes.CLEAR_SLOT: clear_slot,
+    routes.REVOKE: revoke,
+    routes.AUDIT: get_audit,
+}

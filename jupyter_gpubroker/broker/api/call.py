@@ -16,6 +16,7 @@ from msgspec import Struct
 from ...core.events import Event, JobSubmitted, RequestMade
 from ...core.model import RequestId, State
 from ...errors import Conflict, Refused
+from ...store import Archive
 from ...wire.routes import Route
 from ..attendance import Attendance
 from ..housekeeping import Presence
@@ -40,6 +41,7 @@ class Broker:
     settings: Settings
     refusals: Refusals
     stop: Callable[[], None]
+    archive: Archive
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,19 @@ _SENTENCES: Mapping[str, tuple[str, str]] = {
         "The broker ends. Whoever needs one starts it anew, and it finds everything as it was.",
         "El broker termina. Quien lo necesite lo inicia de nuevo, y lo encuentra todo como estaba.",
     ),
+    "bad_number": (
+        "'{name}' must be a whole number, not '{given}'.",
+        "'{name}' debe ser un número entero, no '{given}'.",
+    ),
+    "no_mode_given": (
+        "Say observe, advise or enforce.",
+        "Indique observe, advise o enforce.",
+    ),
+    "gpu_or_group": (
+        "A mode is for a GPU or for a group, not for both at once.",
+        "Un modo es para una GPU o para un grupo, no para ambos a la vez.",
+    ),
+    "archive_unreadable": ("{why}", "{why}"),
     "internal_error": (
         "Something went wrong in the broker; nothing was changed. Its log says more.",
         "Algo falló en el broker; no se cambió nada. Su registro dice más.",

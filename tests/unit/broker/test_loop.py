@@ -45,7 +45,7 @@ from jupyter_gpubroker.core.model import (
 from jupyter_gpubroker.core.rules import Limits
 from jupyter_gpubroker.errors import InvalidTransition, NotFound, TooMany
 from jupyter_gpubroker.store.errors import StoreFailed
-from jupyter_gpubroker.store.records import AuditRow, ClockMark, Committed
+from jupyter_gpubroker.store.records import AuditRow, ClockMark, Committed, UsageRow
 
 pytestmark = pytest.mark.asyncio
 
@@ -94,6 +94,9 @@ class Notebook:
 
     def keep_time(self, mark: ClockMark) -> None:
         self.marks.append(mark)
+
+    def add_usage(self, rows: Sequence[UsageRow]) -> None:
+        """Nobody looks at it here."""
 
     def history(self, _entity_id: str) -> list[AuditRow]:
         return []
