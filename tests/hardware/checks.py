@@ -56,7 +56,7 @@ def sample_ages(bench: Bench) -> Figures:
     """How old samples are while a GPU works, and how long a process looks busy after its last work."""
     with bench.worker() as worker:
         _start(worker)
-        worker.call("spin", 12.0, 1024, 256)
+        worker.call("spin", 12.0, 64, 256)
         busy = bench.looks(8)
         worker.call("wait")
         ended_s = time.monotonic()

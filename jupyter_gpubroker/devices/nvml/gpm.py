@@ -75,8 +75,10 @@ class Monitor:
         kept.before, kept.room, kept.taken_us = kept.room, kept.before, now_us
         if error:
             return None
-        values = [_percent(calls, metric) for metric in answer]
-        kept.last = Engines(values[0], values[1], values[2], window_us, now_us)
+        engine, sm, dram = (_percent(calls, metric) for metric in answer)
+        if engine is None and sm is None:
+            calls.lack("engines", "failed")
+        kept.last = Engines(engine, sm, dram, window_us, now_us)
         return kept.last
 
     def forget(self, slot_uuid: str) -> None:

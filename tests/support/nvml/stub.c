@@ -36,7 +36,7 @@ static process processes[PROCESSES_MAX];
 static fail fails[FAILS_MAX];
 static xid xids[XIDS_MAX];
 static int gpu_count, mig_count, process_count, fail_count, xid_count;
-static int empty_success, grows, sample_pid, last_xid, calls_made;
+static int empty_success, grows, sample_pid, last_xid, calls_made, samples_held;
 static char driver[80];
 static struct stat last_seen;
 
@@ -179,6 +179,7 @@ static unsigned long long now_us(void) {
 /* --- session and identity ------------------------------------------------------------------------------------------------ */
 
 int stub_calls(void) { return calls_made; }
+int stub_samples_held(void) { return samples_held; }
 int nvmlInitWithFlags(unsigned flags) { (void)flags; ENTER(NULL); return SUCCESS; }
 int nvmlShutdown(void) { ENTER(NULL); return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "stub"; }
@@ -359,8 +360,8 @@ typedef struct { unsigned id; int result; double value; const char *names[3]; } 
 typedef struct { unsigned version, count; gpm_sample *first, *second; gpm_metric metrics[]; } gpm_query;
 
 int nvmlGpmQueryDeviceSupport(device *d, gpm_support *s) { ENTER(d); s->is_supported = d->gpm; return SUCCESS; }
-int nvmlGpmSampleAlloc(gpm_sample **s) { ENTER(NULL); *s = calloc(1, sizeof **s); return SUCCESS; }
-int nvmlGpmSampleFree(gpm_sample *s) { ENTER(NULL); free(s); return SUCCESS; }
+int nvmlGpmSampleAlloc(gpm_sample **s) { ENTER(NULL); *s = calloc(1, sizeof **s); samples_held++; return SUCCESS; }
+int nvmlGpmSampleFree(gpm_sample *s) { ENTER(NULL); free(s); samples_held--; return SUCCESS; }
 
 int nvmlGpmSampleGet(device *d, gpm_sample *s) {
     ENTER(d);

@@ -92,6 +92,33 @@ def test_more_than_everything_is_no_measure(reader, nvml_world, clock):
     assert reading.problems == ("nvmlGpmMetricsGet: 104.5 is no percentage",)
 
 
+def test_engines_of_which_nothing_is_a_measure_are_unknown(reader, nvml_world, clock):
+    nvml_world.gpu("GPU-0", engine=-1, sm=400)
+    look(reader, clock)
+    reading = look(reader, clock)
+    assert (reading.engine_percent, reading.missing) == (None, {"engines": "failed"})
+
+
+def test_no_sample_is_held_for_longer_than_its_slot_is_there(
+    reader, nvml_world, nvml_library, clock
+):
+    # A handle that is held keeps an instance from being destroyed (NVIDIA/DCGM#276).
+    def held() -> Any:
+        return nvml_library.stub_samples_held()
+
+    for slot in ("GPU-0", "MIG-1", "MIG-4"):
+        look(reader, clock, slot)
+    assert held() == 6
+    nvml_world.remove("mig MIG-1")
+    look(reader, clock, "MIG-1")
+    assert held() == 4
+    nvml_world.remove("mig MIG-4")
+    reader.inventory()
+    assert held() == 2
+    reader.close()
+    assert held() == 0
+
+
 def test_another_instance_under_the_same_uuid_begins_anew(reader, nvml_world, clock):
     look(reader, clock, "MIG-1")
     nvml_world.mig("MIG-1", gi=9)
