@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from .admin_simulation import simulation
+from .admin_sources import sources
 from .options import DURATION, connect, json_option, one_id
 from .outcome import Command, Ended, Exit
 
@@ -21,6 +23,10 @@ WHY = click.option(
 @click.group()
 def admin() -> None:
     """Administer the broker. In user scope this is yours to do; on a machine, of the admins' group."""
+
+
+admin.add_command(sources)
+admin.add_command(simulation)
 
 
 # --- modes -----------------------------------------------------------------------------------------------------------

@@ -164,6 +164,8 @@ def _say_broker(health: HealthView, gpus: GpusView) -> None:
     click.echo(
         f"gpubroker {health.version}: {health.scope} scope, mode {health.mode}, {render.devices(health, gpus)}."
     )
+    if health.mode != "enforce":
+        click.echo(health.mode_sentence)
     if health.problem is not None:
         click.echo(health.problem.sentence)
 
