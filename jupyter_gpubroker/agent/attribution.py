@@ -19,6 +19,8 @@ from .kinship import Kin, Kinship
 from .pids import Lost, Pids, Trust
 from .processes import Identity, ProcessTable
 
+REMEMBERED_MAX = 10_000
+
 
 class Attribution:
     """Remembers the processes it was asked about. `clock` in seconds, counting up."""
@@ -33,8 +35,7 @@ class Attribution:
         self._kinship = Kinship(table, clock)
         self._pids = Pids(table, self._kinship, clock)
         self._exempt = exempt or Exempt()
-        self._descent = _Found()
-        self._marked = _Found()
+        self._ties = (_Remembered(self._by_descent), _Remembered(self._by_mark))
 
     def on_slot(
         self,
@@ -51,12 +52,12 @@ class Attribution:
             kin = self._pids.find(reading.pid, trust)
             if kin is Lost.ENDED:
                 continue
-            key: int | Identity = reading.pid if isinstance(kin, Lost) else kin.identity
-            seen = _unmapped(reading) if isinstance(kin, Lost) else None
-            if seen is None:
-                assert isinstance(kin, Kin)
-                seen = self._owned(kin, reading, holders, holder_ids)
-            found[key] = _joined(found[key], seen) if key in found else seen
+            if kin is Lost.ANYBODY:
+                found[reading.pid] = _unmapped(reading)
+                continue
+            seen = self._owned(kin, reading, holders, holder_ids)
+            other = found.get(kin.identity)
+            found[kin.identity] = seen if other is None else _joined(other, seen)
         return tuple(found.values())
 
     def sweep(self) -> None:
@@ -69,8 +70,8 @@ class Attribution:
         Holders nest: a kernel started inside a batch job works on the job's slot.
         """
         nearest: Holder | None = None
-        for ties in (self._by_descent, self._by_mark):
-            for holder in ties(kin, holders):
+        for tie in self._ties:
+            for holder in tie.holders_of(kin, holders):
                 if holder.id in holder_ids:
                     return holder
                 nearest = nearest or holder
@@ -78,9 +79,6 @@ class Attribution:
 
     def _by_descent(self, kin: Kin, holders: HolderIndex) -> Sequence[Holder]:
         """Of its ancestors, then of those whose group or session it or an ancestor is in."""
-        known = self._descent.of(holders).get(kin.identity)
-        if known is not None:
-            return known
         found = [one for step in kin.line() for one in holders.by_identity.get(step.identity, ())]
         for step in kin.line():
             for leader in (step.group, step.session):
@@ -89,22 +87,16 @@ class Attribution:
                         holder, step.start_ticks, self._table.process(leader)
                     ):
                         found.append(holder)
-        self._descent.of(holders)[kin.identity] = found
         return found
 
     def _by_mark(self, kin: Kin, holders: HolderIndex) -> Sequence[Holder]:
-        known = self._marked.of(holders).get(kin.identity)
-        if known is not None:
-            return known
-        found = [
+        return [
             holder
             for step in kin.line()
             for mark in step.marks(self._table)
             for holder in holders.by_mark.get(mark, ())
             if holder.uid == step.uid
         ]
-        self._marked.of(holders)[kin.identity] = found
-        return found
 
     def _owned(
         self, kin: Kin, reading: ProcessReading, holders: HolderIndex, holder_ids: frozenset[str]
@@ -122,17 +114,21 @@ class Attribution:
         )
 
 
-class _Found:
-    """Whose processes are, as long as the holders are the same."""
+class _Remembered:
+    """Whose a process is by one tie, worked out once as long as the holders are the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, find: Callable[[Kin, HolderIndex], Sequence[Holder]]) -> None:
+        self._find = find
         self._holders: HolderIndex | None = None
-        self._by_identity: dict[Identity, Sequence[Holder]] = {}
+        self._found: dict[Identity, Sequence[Holder]] = {}
 
-    def of(self, holders: HolderIndex) -> dict[Identity, Sequence[Holder]]:
-        if holders is not self._holders:
-            self._holders, self._by_identity = holders, {}
-        return self._by_identity
+    def holders_of(self, kin: Kin, holders: HolderIndex) -> Sequence[Holder]:
+        if holders is not self._holders or len(self._found) >= REMEMBERED_MAX:
+            self._holders, self._found = holders, {}
+        found = self._found.get(kin.identity)
+        if found is None:
+            found = self._found[kin.identity] = self._find(kin, holders)
+        return found
 
 
 def _unmapped(reading: ProcessReading) -> ProcessOnSlot:
