@@ -37,6 +37,7 @@ NO_NVIDIA_DEVICE = "no_nvidia_device"
 # Problems that end so say that the devices are no longer those of the last inventory, or the library must be opened anew.
 CHANGED = (
     ": NotFound", ": GpuIsLost", ": InvalidArgument", ": Uninitialized", ": DriverNotLoaded", ": LibRmVersionMismatch",
+    "GetHandleByUUID: Unknown",
 )  # fmt: skip
 
 

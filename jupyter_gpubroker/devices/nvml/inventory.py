@@ -14,6 +14,7 @@ from ..reader import GpuFound, GpuState, SlotFound
 from .calls import NOT_OFFERED, Calls, Handle, mib
 
 _STATES: dict[str, GpuState] = {"NoPermission": "no_permission", "GpuIsLost": "lost"}
+UNOPENED = "index:"
 MIG_MODE_PENDING = "the MIG mode changes at the next reset"
 
 
@@ -26,7 +27,7 @@ def gpu_found(index: int) -> GpuFound:
         error = calls.problems[-1].partition(": ")[2]
         state = _STATES.get(error, "unavailable")
         problems = tuple(calls.problems)
-        return GpuFound(f"index:{index}", index, "", "", None, state=state, problems=problems)
+        return GpuFound(f"{UNOPENED}{index}", index, "", "", None, state=state, problems=problems)
     pci = calls.ask(pynvml.nvmlDeviceGetPciInfo, handle)
     model = calls.ask(pynvml.nvmlDeviceGetName, handle)
     # Inside a container that has one instance the GPU's own memory is not to be asked (nvidia-container-toolkit#842).

@@ -33,7 +33,7 @@ from ..reader import (
 from .calls import Calls, Handle, Refusals, mib
 from .condition import Faults, gpu_reading
 from .gpm import Engines, Monitor
-from .inventory import gpu_found
+from .inventory import UNOPENED, gpu_found
 from .processes import processes
 from .use import WINDOW_US_MIN, Use, device_use, process_use
 
@@ -62,16 +62,15 @@ class NvmlReader:
         calls = Calls()
         if not self._open(calls):
             return Inventory("nvml", None, (), tuple(calls.problems))
-        count = calls.ask(pynvml.nvmlDeviceGetCount)
-        if count is None:
-            # The driver was unloaded or replaced since: a session does not outlive that.
+        gpus = self._find(calls)
+        if all(gpu.uuid.startswith(UNOPENED) for gpu in gpus):
+            # Perhaps the driver was unloaded or replaced since: a session does not outlive that.
             self.close()
             calls = Calls()
             if not self._open(calls):
                 return Inventory("nvml", None, (), tuple(calls.problems))
-            count = calls.ask(pynvml.nvmlDeviceGetCount) or 0
+            gpus = self._find(calls)
         driver_version = calls.ask(pynvml.nvmlSystemGetDriverVersion)
-        gpus = tuple(gpu_found(index) for index in range(count))
         self._remember(gpus)
         return Inventory("nvml", driver_version, gpus, tuple(calls.problems))
 
@@ -119,6 +118,11 @@ class NvmlReader:
             if not self._is_open and not nvidia_present():
                 calls.problems[:] = [NO_NVIDIA_DEVICE]
         return self._is_open
+
+    @staticmethod
+    def _find(calls: Calls) -> tuple[GpuFound, ...]:
+        count = calls.ask(pynvml.nvmlDeviceGetCount) or 0
+        return tuple(gpu_found(index) for index in range(count))
 
     def _remember(self, gpus: Sequence[GpuFound]) -> None:
         self._gpus = {gpu.uuid: gpu for gpu in gpus}
@@ -209,7 +213,7 @@ class NvmlReader:
         calls = Calls(gpu.uuid, refusals)
         if not self._faults.is_heard(gpu.uuid):
             calls.lack("faults", "not_supported")
-        if gpu.uuid.startswith("index:"):
+        if gpu.uuid.startswith(UNOPENED):
             return GpuReading(gpu.uuid, gpu.state, missing=_all_missing(gpu))
         handle = calls.ask(pynvml.nvmlDeviceGetHandleByUUID, gpu.uuid)
         if handle is None:

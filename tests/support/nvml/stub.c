@@ -36,7 +36,8 @@ static process processes[PROCESSES_MAX];
 static fail fails[FAILS_MAX];
 static xid xids[XIDS_MAX];
 static int gpu_count, mig_count, process_count, fail_count, xid_count;
-static int empty_success, grows, sample_pid, last_xid, calls_made, samples_held;
+static int empty_success, grows, sample_pid, last_xid, calls_made, samples_held, session, stale;
+static int stale_error = 999; /* of the sessions before a driver was loaded anew */
 static char driver[80];
 static struct stat last_seen;
 
@@ -138,6 +139,8 @@ static void read_line(char *line) {
     if (!strcmp(word, "quirk") && !strcmp(first, "empty_success")) empty_success = 1;
     if (!strcmp(word, "quirk") && sscanf(line, "%*s grows %d", &number) == 1) grows = number;
     if (!strcmp(word, "quirk") && sscanf(line, "%*s sample_pid %d", &number) == 1) sample_pid = number;
+    if (!strcmp(word, "quirk") && sscanf(line, "%*s stale %d", &number) == 1) stale = number;
+    if (!strcmp(word, "quirk") && sscanf(line, "%*s stale_error %d", &number) == 1) stale_error = number;
 }
 
 static void refresh(void) {
@@ -149,7 +152,7 @@ static void refresh(void) {
     FILE *file = fopen(path, "r");
     if (!file) return;
     char line[1024];
-    gpu_count = mig_count = process_count = fail_count = xid_count = empty_success = grows = sample_pid = 0;
+    gpu_count = mig_count = process_count = fail_count = xid_count = empty_success = grows = sample_pid = stale = 0;
     strcpy(driver, "580.95.05");
     while (fgets(line, sizeof line, file)) read_line(line);
     fclose(file);
@@ -158,6 +161,7 @@ static void refresh(void) {
 static int enter(const char *function, const device *d) {
     refresh();
     calls_made++;
+    if (session <= stale && strcmp(function, "nvmlInitWithFlags") && strcmp(function, "nvmlShutdown")) return stale_error;
     for (int i = 0; i < fail_count; i++) {
         if (strcmp(fails[i].function, function) && strcmp(fails[i].function, "*")) continue;
         if (strcmp(fails[i].device, "*") && (!d || strcmp(fails[i].device, d->uuid))) continue;
@@ -180,7 +184,7 @@ static unsigned long long now_us(void) {
 
 int stub_calls(void) { return calls_made; }
 int stub_samples_held(void) { return samples_held; }
-int nvmlInitWithFlags(unsigned flags) { (void)flags; ENTER(NULL); return SUCCESS; }
+int nvmlInitWithFlags(unsigned flags) { (void)flags; ENTER(NULL); session++; return SUCCESS; }
 int nvmlShutdown(void) { ENTER(NULL); return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "stub"; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { ENTER(NULL); snprintf(text, size, "%s", driver); return SUCCESS; }

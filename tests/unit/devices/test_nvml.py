@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from jupyter_gpubroker.devices.nvml import reader as nvml_reader
-from jupyter_gpubroker.devices.reader import NO_NVIDIA_DEVICE, ProcessReading, SlotReading
+from jupyter_gpubroker.devices.reader import (
+    CHANGED,
+    NO_NVIDIA_DEVICE,
+    ProcessReading,
+    SlotReading,
+)
 from tests.support.nvml.world import (
     DRIVER_NOT_LOADED,
     FUNCTION_NOT_FOUND,
@@ -19,6 +24,7 @@ from tests.support.nvml.world import (
     UNKNOWN,
 )
 
+UNINITIALIZED = 1
 REPLACED = 18  # the driver is another than the library
 
 
@@ -150,16 +156,26 @@ def test_a_missing_library_is_no_problem_where_there_is_no_nvidia_gpu(
     assert nvml.inventory().problems == (NO_NVIDIA_DEVICE,)
 
 
-def test_a_reloaded_driver_is_opened_anew(reader, nvml_world, nvml_library):
-    # After the reload the old session answers nothing more.
-    calls = nvml_library.stub_calls
-    nvml_world.fail("nvmlDeviceGetCount_v2", UNKNOWN)
-    assert reader.inventory().problems == ("nvmlDeviceGetCount: Unknown",)
-    nvml_world.fail("nvmlDeviceGetCount_v2", 0)
-    before = calls()
+@pytest.mark.parametrize("code", [UNINITIALIZED, DRIVER_NOT_LOADED, LOST, UNKNOWN])
+def test_a_driver_that_was_loaded_anew_is_opened_anew(reader, nvml_world, code):
+    # To the sessions before, every call fails.
+    nvml_world.quirk("stale_error", code)
+    nvml_world.quirk("stale", 1)
+    assert look(reader).problems[0].endswith(CHANGED)
     assert len(reader.inventory().gpus) == 4
-    assert calls() > before
     assert look(reader).memory_used_mib == 501
+    nvml_world.report("GPU-0", 31)
+    assert [xid.code for xid in reader.health()[0].xids] == [31]
+
+
+@pytest.mark.parametrize(("code", "state"), [(LOST, "lost"), (UNKNOWN, "unavailable")])
+def test_gpus_that_no_session_can_open_are_told_one_by_one(reader, nvml_world, code, state):
+    nvml_world.fail("nvmlDeviceGetHandleByIndex_v2", code)
+    states = [gpu.state for gpu in reader.inventory().gpus]
+    assert states == [state, "no_permission", state, state]
+    nvml_world.fail("nvmlDeviceGetHandleByIndex_v2", 0)
+    assert look(reader).memory_used_mib == 501
+    assert reader.inventory().gpus[0].state == "ok"
 
 
 def test_a_replaced_library_ends_the_process_that_has_the_old_one(reader, nvml_world):
