@@ -24,7 +24,7 @@ help: ## list the targets
 .PHONY: lab
 lab: $(USER_STAMP) ## open JupyterLab with the broker behind it (LAB_ARGS="--port 9999" is passed on)
 	@mkdir -p $(PLAYGROUND)
-	@cp -u examples/single_node/* $(PLAYGROUND)
+	@cp -u examples/single_node/*.* $(PLAYGROUND)
 	@echo "JupyterLab opens $(PLAYGROUND)/quickstart.ipynb, a copy of the one in examples; Ctrl-C ends it."
 	cd $(PLAYGROUND) && $(SIMULATE) $(CURDIR)/$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/quickstart.ipynb $(ROOT_ARGS) $(LAB_ARGS)
 
