@@ -110,6 +110,8 @@ def use_is_seen(places: Places) -> Seen:
         simulates = broker.call(routes.HEALTH).simulates
     found, _ = look(places, simulates)
     blind = blind_slots(found)
+    if not found.gpus:
+        return Seen(True, "There is no slot whose use could be seen.")
     if not blind:
         return Seen(True, "Of every slot a counter tells whether it is in use.")
     uuid, why = next(iter(blind.items()))

@@ -28,6 +28,7 @@ BLIND = (
     "So it is not taken back when idle. A DCGM exporter can tell: gpubroker admin sources add prometheus URL "
     "(docs/devices.md)."
 )
+_NOTHING = "There is no NVIDIA GPU on this machine. GPUBROKER_SIMULATE=2xH200 simulates two."
 _MISSING = {
     "not_supported": "the device has none",
     "no_permission": "this user may not read it",
@@ -122,10 +123,15 @@ async def _look(choice: Choice) -> tuple[ProbeDump, Sequence[SlotReading]]:
 
 
 def _echo(found: ProbeDump, readings: Mapping[str, SlotReading]) -> None:
+    from ..devices.reader import NO_NVIDIA_DEVICE
     from . import render
 
     for problem in found.problems:
-        click.echo(f"problem: {problem}")
+        click.echo(
+            _NOTHING if problem == NO_NVIDIA_DEVICE else f"The driver does not work: {problem}."
+        )
+    if not found.gpus:
+        return
     rows: list[tuple[str, ...]] = []
     for gpu in found.gpus:
         slots = [(mig.profile or render.UNKNOWN, mig.uuid) for mig in gpu.mig]
