@@ -74,7 +74,7 @@ def broker_answers(places: Places) -> Seen:
     """Is a broker there, or can one be started?"""
     from ..client import routes
 
-    with connect() as broker:
+    with connect(as_it_is=True) as broker:
         health = broker.call(routes.HEALTH)
     return Seen(
         True,
@@ -86,7 +86,7 @@ def devices_are_read(_places: Places) -> Seen:
     """Can the broker see GPUs, and those that were asked for?"""
     from ..client import routes, simulation
 
-    with connect() as broker:
+    with connect(as_it_is=True) as broker:
         health, gpus = looked_at(broker), broker.call(routes.GPUS).gpus
     if health.problem is not None:
         return Seen(False, health.problem.sentence)
@@ -106,7 +106,7 @@ def use_is_seen(places: Places) -> Seen:
     from ..client import routes
     from .probe import BLIND, blind_slots, look
 
-    with connect() as broker:
+    with connect(as_it_is=True) as broker:
         simulates = broker.call(routes.HEALTH).simulates
     found, _ = look(places, simulates)
     blind = blind_slots(found)
@@ -133,7 +133,7 @@ def gpus_are_kept_apart(_places: Places) -> Seen:
     """What keeps a program off GPUs that were not lent to it?"""
     from ..client import routes
 
-    with connect() as broker:
+    with connect(as_it_is=True) as broker:
         return Seen(True, ISOLATION[broker.call(routes.HEALTH).isolation])
 
 
@@ -141,7 +141,7 @@ def give_backs_work(places: Places) -> Seen:
     """Which ways of giving a GPU back, beyond those that need nothing, were seen to work on this machine?"""
     from ..client import routes
 
-    with connect() as broker:
+    with connect(as_it_is=True) as broker:
         is_simulated = broker.call(routes.HEALTH).simulated
     if is_simulated:
         return Seen(True, "On simulated GPUs every give-back is tried for real.")

@@ -161,11 +161,8 @@ def _free(view: QueueView) -> str:
 def _say_broker(health: HealthView, gpus: GpusView) -> None:
     from . import render
 
-    click.echo(
-        f"gpubroker {health.version}: {health.scope} scope, mode {health.mode}, {render.devices(health, gpus)}."
-    )
-    if health.mode != "enforce":
-        click.echo(health.mode_sentence)
+    there = render.devices(health, gpus)
+    click.echo(f"gpubroker {health.version}, {health.scope} scope: {there}. {health.mode_sentence}")
     if health.problem is not None:
         click.echo(health.problem.sentence)
 

@@ -80,14 +80,18 @@ def slot_spec(count: int, profile: str | None, memory: int | None, model: str | 
     return SpecBody(count=count, model=model, memory_mib_min=memory, profile=profile)
 
 
-def connect() -> BrokerClient:
+def connect(*, as_it_is: bool = False) -> BrokerClient:
     """The broker; the user's own is started where none is there and none is configured.
 
-    Where it goes on with other GPUs than GPUBROKER_SIMULATE asks for, that is said on standard error.
+    One that has other GPUs than GPUBROKER_SIMULATE asks for is replaced where nobody uses it, unless it is wanted `as_it_is`;
+    where it goes on, that is said on standard error.
     """
-    from ..client import BrokerClient, ensure_broker, routes, simulation
+    from ..client import BrokerClient, Places, ensure_broker, routes, simulation
+    from ..client.start import answers
 
-    broker = BrokerClient(ensure_broker())
+    places = Places.find()
+    url = places.url if as_it_is and answers(places.url) else ensure_broker(places)
+    broker = BrokerClient(url)
     if simulation.wished(os.environ) is not None:
         told = simulation.difference(broker.call(routes.HEALTH), os.environ)
         if told is not None:
@@ -98,7 +102,7 @@ def connect() -> BrokerClient:
 @contextmanager
 def looking() -> Iterator[BrokerClient]:
     """The broker, for a command that only looks."""
-    with no_broker_left_behind(), connect() as broker:
+    with no_broker_left_behind(), connect(as_it_is=True) as broker:
         yield broker
 
 

@@ -34,6 +34,6 @@ def difference(health: HealthView, environ: Mapping[str, str]) -> str | None:
     wanted = f"simulated GPUs ({wish.removeprefix(AUTO)})" if wish else "no simulated GPUs"
     there = f"simulates {health.simulates}" if health.simulates else "simulates none"
     return (
-        f"{SIMULATE} asks for {wanted}, but the broker that runs already {there}. It was in use and went on as it was: "
-        "end what uses it, then `gpubroker broker --stop`, and start again."
+        f"{SIMULATE} asks for {wanted}, but the broker that runs {there} and goes on as it is. To change that, end what "
+        "uses it and run `gpubroker broker --stop`: the next one is as asked."
     )

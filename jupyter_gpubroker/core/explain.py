@@ -166,6 +166,8 @@ def _waiting_reason(state: State, request: Request, now: Millis) -> Reason:
         return Reason.of("waiting_restart")
     place, waiting = place_in_line(state, request)
     expected = expected_ms(state, request, now)
+    if place == 1 and expected is not None and expected < 1_000:
+        return Reason.of("waiting_next")
     if expected is not None:
         return Reason.of("waiting_expected", place=place, waiting=waiting, expected_ms=expected)
     serving = [slot for slot in state.slots.values() if serves(slot, request.spec)]

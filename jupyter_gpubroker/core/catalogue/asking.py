@@ -14,6 +14,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Waiting at place {place} of {waiting}; the turn is expected in {expected_ms}.",
         "Esperando en el puesto {place} de {waiting}; el turno se espera en {expected_ms}.",
     ),
+    "waiting_next": (
+        "Next in line: the GPU is just being checked, and comes in a moment.",
+        "El siguiente de la cola: la GPU se está comprobando, y llega en un momento.",
+    ),
     "waiting": (
         "Waiting at place {place} of {waiting}. Nobody can say yet when a fitting GPU comes free; cancel to stop waiting.",
         "Esperando en el puesto {place} de {waiting}. Aún no se sabe cuándo habrá una GPU adecuada; cancele para no esperar.",

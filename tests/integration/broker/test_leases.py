@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -212,7 +213,7 @@ def test_the_rules_are_told_as_numbers_and_words(folders) -> None:
 def test_one_learns_what_would_become_of_a_request_without_asking(broker: RunningBroker) -> None:
     with Holder(broker) as first, Holder(broker) as second:
 
-        def outlook(**spec: int) -> RequestView:
+        def outlook(**spec: Any) -> RequestView:
             body = RequestBody(second.id, spec=SpecBody(**spec))
             return broker.client.call(routes.OUTLOOK, None, body)
 

@@ -65,7 +65,7 @@ def test_a_broker_in_use_stays_and_the_difference_is_told(folders) -> None:
         told = difference(health, environ)
         assert told is not None
         assert "simulated GPUs (2xL4)" in told
-        assert "already simulates 1xH200" in told
+        assert "the broker that runs simulates 1xH200" in told
 
 
 def test_a_process_brings_its_wish_forward_once_so_that_two_cannot_fight(folders) -> None:

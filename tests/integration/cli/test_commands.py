@@ -192,6 +192,15 @@ def test_status_says_what_kind_of_devices_there_are(broker: RunningBroker) -> No
     assert "NVIDIA GPUs" not in text.splitlines()[0]
 
 
+def test_looking_with_another_wish_replaces_nothing_and_tells_the_difference(
+    broker: RunningBroker,
+) -> None:
+    shown = gpubroker(broker, "gpus", GPUBROKER_SIMULATE="1xL4")
+    assert "asks for simulated GPUs (1xL4)" in shown.stderr
+    assert "NVIDIA H200 (simulated)" in shown.stdout
+    assert broker.client.call(routes.HEALTH).pid == broker.process.pid
+
+
 def test_the_broker_is_stopped_unless_it_is_in_use(broker: RunningBroker) -> None:
     with Holder(broker) as holder:
         holder.acquire()
