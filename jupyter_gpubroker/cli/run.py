@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,10 @@ import click
 
 from .options import DURATION, WAIT, connect, json_option, slot_spec, spec_options
 from .outcome import Command, Ended, Exit
+
+# A broker that hangs is noticed after one poll and the time that an answer may take.
+POLL_S = 5
+PAUSE_S = 0.5
 
 if TYPE_CHECKING:
     from ..client import BrokerClient
@@ -131,25 +136,42 @@ def _session(broker: BrokerClient, session_id: str, command: tuple[str, ...]) ->
 
 
 def _acquire(broker: BrokerClient, body: RequestBody, voice: _Voice) -> LeaseView:
-    """Wait until the slots are ours. Leaves the line when interrupted."""
-    from ..client import routes
-    from .render import lent_devices
+    """Wait until the slots are ours, through restarts of the broker. Leaves the line when interrupted."""
+    from ..client import BrokerDown, PlaceRefused, ensure_broker
 
     request_id = uuid.uuid4().hex
     with _terminable():
         try:
-            broker.call(routes.PUT_REQUEST, request_id, body)
-            for request in broker.watch(routes.REQUEST, request_id):
-                if request.state == "waiting":
-                    voice.say("waiting", request.sentence, request=request.id, place=request.place)
-                    continue
-                lease = _granted(request)
-                said = f"{lent_devices(lease)} is lent to this command."
-                voice.say("granted", said, lease=lease.id, devices=lease.visible_devices)
-                return broker.call(routes.ACKNOWLEDGE, lease.id)
+            while True:
+                try:
+                    return _await_grant(broker, request_id, body, voice)
+                except BrokerDown as error:
+                    voice.say("broker_down", f"{error} This command waits on.")
+                    time.sleep(PAUSE_S)
+                with suppress(BrokerDown, PlaceRefused):
+                    ensure_broker()
         except KeyboardInterrupt:
             _leave_line(broker, request_id)
-    raise AssertionError("a watch ends only by an exception")
+
+
+def _await_grant(
+    broker: BrokerClient, request_id: str, body: RequestBody, voice: _Voice
+) -> LeaseView:
+    """Ask, which may be repeated under the same id, and wait; what was granted is acknowledged."""
+    from ..client import routes
+    from .render import lent_devices
+
+    broker.call(routes.PUT_REQUEST, request_id, body)
+    for request in broker.watch(routes.REQUEST, request_id, wait_s=POLL_S):
+        if request.state == "waiting":
+            voice.say("waiting", request.sentence, request=request.id, place=request.place)
+            continue
+        lease = _granted(request)
+        acknowledged = broker.call(routes.ACKNOWLEDGE, lease.id)
+        said = f"{lent_devices(lease)} is lent to this command."
+        voice.say("granted", said, lease=lease.id, devices=lease.visible_devices)
+        return acknowledged
+    raise AssertionError("a watch never ends")
 
 
 def _granted(request: RequestView) -> LeaseView:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from jupyter_gpubroker.client import routes
+from jupyter_gpubroker.client.start import stop_broker
 from tests.support.broker import Holder, RunningBroker, running_broker
 from tests.support.command_line import argv, gpubroker, gpubroker_process
 
@@ -169,3 +170,20 @@ def test_a_command_that_is_not_there_is_told_before_anybody_waits(broker: Runnin
         assert refused.stderr == (
             "gpubroker: there is no command 'no-such-command'. Check its name, or give its full path.\n"
         )
+
+
+def test_it_waits_on_while_the_broker_is_away(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        holder.acquire(count=2)
+        with started(broker, "--", "echo", "my turn") as process:
+            assert process.stderr is not None
+            assert process.stdout is not None
+            assert json.loads(process.stderr.readline())["event"] == "waiting"
+            broker.kill()
+            assert json.loads(process.stderr.readline())["event"] == "broker_down"
+            holder.kill()
+            assert process.stdout.readline() == "my turn\n", (
+                "it started a broker, as every client may"
+            )
+            assert process.wait(10) == 0
+        stop_broker(broker.url, force=True)
