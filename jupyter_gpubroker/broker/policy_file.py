@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..core.events import PolicyApplied
 from ..core.model import State
-from ..core.rules import GENTLE, Limits, Policy, Queue, Tier
+from ..core.rules import GENTLE, FaultRule, Limits, Policy, Queue, Remedy, Tier
 from ..quantities import QuantityError, duration_ms
 from ..suggestion import nearest
 
@@ -35,11 +35,16 @@ _POLICY_KEYS = {
     "host_busy": "host_busy_ms",
     "keep": "keep_ms",
     "keeps_max": "keeps_max",
+    "grace": "grace_ms",
+    "serving": "serving_ms",
+    "host_decides": "host_decides",
 }
 _LIMIT_KEYS = {
     field.name.removesuffix("_ms"): field.name for field in fields(Limits) if field.name != "id"
 }
 _QUEUE_KEYS = {"tier": "tier", "policy": "policy", "preemptible": "preemptible"}
+_FAULT_KEYS = {"remedy": "remedy", "probation": "probation_ms"}
+_FAULT = re.compile(r"xid(-[0-9]{1,4})?|ecc|recovery")
 _COUNT_MAX = 1_000_000
 
 Row = TypeVar("Row", Policy, Limits)
@@ -65,7 +70,7 @@ def parse_policy(text: str, state: State) -> PolicyApplied:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PolicyRefused(f"The policy file is not TOML: {error}.") from error
-    _known(document, ("policies", "queues", "limits"), "the policy file")
+    _known(document, ("policies", "queues", "limits", "faults"), "the policy file")
     policies = tuple(
         _durations(
             state.policies.get(name, replace(GENTLE, name=name)),
@@ -80,20 +85,27 @@ def parse_policy(text: str, state: State) -> PolicyApplied:
         _queue(state.queues.get(name), name, rows, known_policies)
         for name, rows in _rows(document, "queues")
     )
+    faults = tuple(
+        _fault(state.faults.get(name), name, rows) for name, rows in _rows(document, "faults")
+    )
     limits = None
     if "limits" in document:
         limits = _durations(state.limits, _table(document, "limits"), _LIMIT_KEYS, "limits")
-    return PolicyApplied(policies, queues, limits)
+    return PolicyApplied(policies, queues, limits, faults=faults)
 
 
 def _durations(row: Row, values: Mapping[str, Any], keys: Mapping[str, str], where: str) -> Row:
-    """`row` with `values`; a field that ends in `_ms` is a duration, any other a count."""
+    """`row` with `values`; a field that ends in `_ms` is a duration, one that is true or false stays so, others are counts."""
     _known(values, keys, where)
     changed: dict[str, Any] = {}
     for key, value in values.items():
         field = keys[key]
         at = f"{where}.{key}"
-        changed[field] = parse_duration(value, at) if field.endswith("_ms") else _count(value, at)
+        if field.endswith("_ms"):
+            changed[field] = parse_duration(value, at)
+        else:
+            is_flag = isinstance(getattr(row, field), bool)
+            changed[field] = _flag(value, at) if is_flag else _count(value, at)
     return replace(row, **changed)
 
 
@@ -116,11 +128,24 @@ def _queue(
         policy = values["policy"] and _one_of(values["policy"], policies, f"{where}.policy")
         row = replace(row, policy=policy or None)
     if "preemptible" in values:
-        if not isinstance(values["preemptible"], bool):
-            raise PolicyRefused(
-                f"{where}.preemptible is true or false, not {values['preemptible']!r}."
-            )
-        row = replace(row, preemptible=values["preemptible"])
+        row = replace(row, preemptible=_flag(values["preemptible"], f"{where}.preemptible"))
+    return row
+
+
+def _fault(row: FaultRule | None, name: str, values: Mapping[str, Any]) -> FaultRule:
+    where = f"faults.{name}"
+    if not _FAULT.fullmatch(name):
+        raise PolicyRefused(
+            f'{where} names no fault. Write "xid-79" for one number, "xid" for all others, "ecc" or "recovery".'
+        )
+    _known(values, _FAULT_KEYS, where)
+    row = row or FaultRule(name, Remedy.DRAIN)
+    if "remedy" in values:
+        words = [remedy.value for remedy in Remedy]
+        row = replace(row, remedy=Remedy(_one_of(values["remedy"], words, f"{where}.remedy")))
+    if "probation" in values:
+        probation_ms = parse_duration(values["probation"], f"{where}.probation")
+        row = replace(row, probation_ms=probation_ms)
     return row
 
 
@@ -159,6 +184,12 @@ def _one_of(value: object, choices: Iterable[str], where: str) -> str:
 def _count(value: object, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _COUNT_MAX:
         raise PolicyRefused(f"{where} = {value!r} is not a whole number from 0 to {_COUNT_MAX}.")
+    return value
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise PolicyRefused(f"{where} is true or false, not {value!r}.")
     return value
 
 

@@ -35,6 +35,7 @@ from ..core.model import (
 )
 from ..core.rules import Policy, Queue
 from ..core.table import found, is_over, live
+from ..core.verdicts import Evidence
 from ..wire import views as wire
 from .identity import Caller
 from .latest import Latest
@@ -226,6 +227,10 @@ class Views:
         session = self._state.sessions.get(lease.session_id)
         offers = None if session is None else (session.kernel_offer, session.server_offer)
         return lease, offers
+
+    def evidence(self, lease: Lease) -> Evidence | None:
+        """What its verdict would rest on at this moment; None where its holder is not watched."""
+        return idle.evidence_now(self._state, lease, self._now)
 
     def _notice(self, notice: Notice | None) -> wire.NoticeView | None:
         if notice is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..core import idle
+from ..core import explain, idle
 from ..core.model import (
     Job,
     JobId,
@@ -24,6 +24,7 @@ from ..core.model import (
     State,
     Value,
 )
+from ..core.verdicts import Evidence, judge, to_values
 from ..store.records import AuditRow
 from ..wire import views as wire
 from .views import Views, reason_view
@@ -92,6 +93,7 @@ def why(views: Views, state: State, thing: Thing, rows: Sequence[AuditRow]) -> w
         step = wire.Step(thing.at, "Refused", reason)
         return wire.WhyView(thing.id, reason.sentence, reason.sentence_es, {}, (*story, step))
     numbers: wire.Values
+    kept = now = None
     view: wire.JobView | wire.LeaseView | wire.RequestView
     if isinstance(thing, Job):
         view = views.job(thing)
@@ -104,6 +106,7 @@ def why(views: Views, state: State, thing: Thing, rows: Sequence[AuditRow]) -> w
         }
     elif isinstance(thing, Lease):
         view = views.lease(thing)
+        kept, now = _ruling(thing.evidence), _ruling(views.evidence(thing))
         policy = idle.policy_of(state, thing)
         numbers = {"held_for_ms": view.held_for_ms}
         if view.ended_ago_ms is not None:
@@ -124,7 +127,16 @@ def why(views: Views, state: State, thing: Thing, rows: Sequence[AuditRow]) -> w
             "waited_ms": view.waited_ms,
             "expected_in_ms": view.expected_in_ms,
         }
-    return wire.WhyView(view.id, view.sentence, view.sentence_es, numbers, story)
+    return wire.WhyView(view.id, view.sentence, view.sentence_es, numbers, story, kept, now)
+
+
+def _ruling(seen: Evidence | None) -> wire.RulingView | None:
+    if seen is None:
+        return None
+    ruling = judge(seen)
+    en, es = explain.sentence(explain.evidence_reason(seen))
+    verdict, evidence = ruling.verdict.value, to_values(seen)
+    return wire.RulingView(verdict, ruling.rule, ruling.for_ms, evidence, en, es)
 
 
 def _step(row: AuditRow) -> wire.Step:

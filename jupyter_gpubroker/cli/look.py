@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import json_option, looked_at, looking
-from .outcome import Command
+from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
-    from ..wire.views import GpusView, HealthView, QueueView, SessionView
+    from ..wire.views import GpusView, HealthView, QueueView, SessionView, WhyView
 
 
 @click.command(cls=Command)
@@ -115,25 +115,60 @@ def jobs(with_ended: bool, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("thing_id", metavar="ID")
+@click.option(
+    "--replay", is_flag=True, help="Decide a lease's verdict again from the numbers kept."
+)
 @json_option
-def why(thing_id: str, as_json: bool) -> None:
+def why(thing_id: str, replay: bool, as_json: bool) -> None:
     """Tell why a lease, a request or a job is as it is, with the numbers."""
     from ..client import routes
     from . import render
 
     with looking() as broker:
         view = broker.call(routes.WHY, query={"of": thing_id})
+    if replay:
+        _replay(view, as_json)
+        return
     if as_json:
         render.echo_json(view)
         return
     click.echo(view.sentence)
     render.echo_numbers(view.numbers)
+    ruling = view.now or view.kept
+    if ruling is not None:
+        click.echo(f"  {ruling.sentence}")
     last = ""
     for step in view.story:
         told = step.reason.sentence
         if told != last:  # one event often changes several things for one reason
             click.echo(f"  {render.local_time(step.at)}  {told}")
         last = told
+
+
+def _replay(view: WhyView, as_json: bool) -> None:
+    """The verdict once more, by the rules of this program, from what the broker kept."""
+    from ..sim.evidence import decided_again
+    from . import render
+
+    kept = view.kept
+    if kept is None:
+        raise Ended(
+            Exit.REFUSED, "nothing_kept", "Nothing was decided of it yet from what was seen."
+        )
+    verdict, rule = decided_again(kept.evidence)
+    is_same = (verdict, rule) == (kept.verdict, kept.rule)
+    if as_json:
+        again = {"verdict": verdict, "rule": rule}
+        render.echo_json({"kept": kept, "again": again, "same": is_same})
+    else:
+        for name, value in kept.evidence.items():
+            if value is not None:
+                click.echo(f"  {name}: {value}")
+        click.echo(kept.sentence)
+        told = "the same" if is_same else f"kept was {kept.verdict} by {kept.rule}"
+        click.echo(f"Decided again: {verdict} by the rule {rule}; {told}.")
+    if not is_same:
+        raise Ended(Exit.FAILED, "not_the_same", "The numbers kept give another verdict now.")
 
 
 @click.command(cls=Command)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import Conflict, NotFound
-from . import giveback, jobs, leases, reclaim
+from . import giveback, health, jobs, leases, reclaim
 from .draft import Draft
 from .events import GpuDisabled, GpuEnabled, LeaseRevoked, QuarantineCleared
 from .model import Gpu, GpuId, LeaseState, Reason, Slot, SlotState, State, Withdrawal
-from .place import is_lost
+from .place import is_unusable
 from .table import found
 
 
@@ -25,10 +25,12 @@ def gpu_disabled(draft: Draft, event: GpuDisabled) -> None:
 
 def gpu_enabled(draft: Draft, event: GpuEnabled) -> None:
     gpu = _gpu(draft.state, event.gpu_id)
+    reason = Reason.of("gpu_enabled", by=event.by)
+    if gpu.fault is not None:
+        health.trust(draft, gpu, reason)
     withdrawal = draft.state.withdrawals.get(gpu.id)
     if withdrawal is None:
         return
-    reason = Reason.of("gpu_enabled", by=event.by)
     draft.drop(withdrawal, reason)
     for slot in found(Slot, draft.state.slots, "quarantined"):
         if slot.gpu_id == gpu.id and slot.reason is not None and slot.reason.code == "gpu_disabled":
@@ -43,7 +45,7 @@ def quarantine_cleared(draft: Draft, event: QuarantineCleared) -> None:
         raise NotFound(Reason.of("no_such_slot", slot=event.slot_id))
     if slot.state is not SlotState.QUARANTINED:
         return
-    if is_lost(slot) or is_withdrawn(draft.state, slot):
+    if is_unusable(slot) or is_withdrawn(draft.state, slot):
         raise Conflict(Reason.of("slot_not_usable", slot=slot.id))
     reason = Reason.of("vouched", by=event.by, why=event.why)
     lease = None if slot.lease_id is None else draft.state.leases[slot.lease_id]

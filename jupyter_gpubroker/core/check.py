@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from .jobs import has_process
 from .model import (
+    HOLDING,
     JobState,
     Lease,
     LeaseState,
@@ -23,10 +24,8 @@ from .model import (
 )
 from .place import is_lost
 from .table import INDICES, STATE_FIELDS, Table, is_over
+from .verdicts import judge
 
-HOLDING = frozenset(
-    {LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.DRAINING, LeaseState.QUARANTINED}
-)
 _SLOT_OF_LEASE = {
     LeaseState.GRANTED: SlotState.LEASED,
     LeaseState.ACTIVE: SlotState.LEASED,
@@ -157,6 +156,18 @@ def _order_fits(lease: Lease) -> bool:
     return lease.state is LeaseState.DRAINING
 
 
+def _verdicts_follow_from_evidence(state: State) -> Iterator[str]:
+    """I15: what is kept of a verdict's evidence gives that verdict again; and only who holds is watched."""
+    for lease in state.leases.values():
+        is_kept = lease.state is LeaseState.ACTIVE and lease.evidence is not None
+        if is_kept and judge(lease.evidence).verdict is not lease.verdict:  # type: ignore[arg-type]
+            yield f"I15 the evidence of lease {lease.id} does not say {lease.verdict.value}"
+    for lease_id in state.watches:
+        watched = state.leases.get(lease_id)
+        if watched is None or watched.state is not LeaseState.ACTIVE:
+            yield f"I15 lease {lease_id} is watched and not in use"
+
+
 def _jobs_match_requests(state: State) -> Iterator[str]:
     for job in state.jobs.values():
         request = None if job.request_id is None else state.requests.get(job.request_id)
@@ -208,6 +219,7 @@ RULES: tuple[Callable[[State], Iterator[str]], ...] = (
     _requests_end_once,
     _everything_has_an_owner,
     _leases_have_deadlines,
+    _verdicts_follow_from_evidence,
     _jobs_match_requests,
     _keeps_within_bounds,
     _one_lease_per_process,

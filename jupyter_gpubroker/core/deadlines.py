@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from . import giveback, jobs, leases, reclaim, sessions
+from . import giveback, health, jobs, leases, reclaim, sessions
 from .asking import end
 from .draft import Draft
 from .model import (
+    Gpu,
     Job,
     Lease,
     LeaseState,
@@ -25,7 +26,7 @@ from .model import (
 )
 from .table import found, groups
 
-Mortal = Request | Session | Lease | Job
+Mortal = Request | Session | Lease | Job | Gpu
 
 
 def next_deadline(state: State) -> Millis | None:
@@ -44,8 +45,10 @@ def pass_due(draft: Draft) -> None:
             _session_due(draft, one)
         elif isinstance(one, Lease):
             _lease_due(draft, one)
-        else:
+        elif isinstance(one, Job):
             _job_due(draft, one)
+        else:
+            _gpu_due(draft, one)
 
 
 def pass_due_notices(draft: Draft) -> None:
@@ -80,6 +83,10 @@ def _others(state: State) -> Iterator[tuple[Millis, Mortal]]:
         overdue_ms = jobs.overdue_ms(state, job)
         if overdue_ms is not None:
             yield overdue_ms, job
+    for gpu in found(Gpu, state.gpus, "faulty"):
+        well_ms = health.well_from_ms(gpu)
+        if well_ms is not None:
+            yield well_ms, gpu
 
 
 # --- one entity is due; an earlier one may have changed it meanwhile -----------------------------------------------------
@@ -104,6 +111,12 @@ def _job_due(draft: Draft, before: Job) -> None:
         jobs.overdue(draft, job)
 
 
+def _gpu_due(draft: Draft, before: Gpu) -> None:
+    gpu = draft.state.gpus[before.id]
+    if gpu == before:
+        health.probation_over(draft, gpu)
+
+
 def _lease_due(draft: Draft, before: Lease) -> None:
     lease = draft.state.leases[before.id]
     if lease != before:
@@ -116,7 +129,6 @@ def _lease_due(draft: Draft, before: Lease) -> None:
         else:
             giveback.overdue(draft, lease)
     elif lease.order is not None and lease.order.due_ms <= draft.now:
-        after_ms = draft.state.limits.resume_ms
-        leases.resume_failed(draft, lease, Reason.of("resume_overdue", after_ms=after_ms))
+        leases.resume_overdue(draft, lease)
     elif lease.notice is None:
         reclaim.announce_end(draft, lease)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import Refused
-from . import administer, devices, history, jobs, leases, modes, reclaim, requests, sessions
+from . import administer, devices, health, history, jobs, leases, modes, reclaim, requests, sessions
 from .deadlines import next_deadline, pass_due, pass_due_notices
 from .decision import AuditReason, Change, Decision, Drop, Put, apply, last_number
 from .draft import Draft
@@ -22,6 +22,7 @@ from .events import (
     Event,
     GpuDisabled,
     GpuEnabled,
+    GpusObserved,
     InventoryReported,
     JobCancelled,
     JobEnded,
@@ -114,6 +115,8 @@ def _policy_applied(draft: Draft, event: PolicyApplied) -> None:
         draft.put(policy, reason)
     for queue in event.queues:
         draft.put(queue, reason)
+    for fault in event.faults:
+        draft.put(fault, reason)
     if event.limits is not None:
         draft.put(event.limits, reason)
 
@@ -126,6 +129,7 @@ HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     InventoryReported: devices.inventory_reported,
     SlotsObserved: devices.slots_observed,
     NodeUnobserved: devices.node_unobserved,
+    GpusObserved: health.observed,
     SessionOpened: sessions.opened,
     SessionReported: sessions.reported,
     OfferMade: sessions.offered,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from . import audit, giveback, idle, requests
+from . import audit, giveback, health, idle, requests
 from .clear import Look, belongs_to, look_at, lowest_floor, residues_on
 from .draft import Draft
 from .events import (
@@ -32,10 +32,11 @@ from .model import (
     State,
     Telemetry,
 )
-from .place import is_lost, is_removed
+from .place import is_lost, is_removed, is_sick
 from .table import found, live
+from .watch import Glance
 
-_HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
+_WITH_HOLDER = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.DRAINING})
 
 
 def inventory_reported(draft: Draft, event: InventoryReported) -> None:
@@ -45,13 +46,15 @@ def inventory_reported(draft: Draft, event: InventoryReported) -> None:
         if gpu.node_id == event.node_id and gpu.id not in gpus:
             draft.put(replace(gpu, state="lost"), Reason.of("device_lost", state="lost"))
     for gpu in event.gpus:
-        draft.put(gpu, reason)
+        known = draft.state.gpus.get(gpu.id)
+        draft.put(gpu if known is None else replace(gpu, fault=known.fault), reason)
     seen = {slot.id: slot for slot in event.slots}
     for slot_seen in event.slots:
         _slot_reported(draft, event.node_id, slot_seen, gpus[slot_seen.gpu_id])
     for slot in [*draft.state.slots.values()]:
         if slot.node_id == event.node_id and slot.id not in seen:
-            _lose(draft, slot, _why_missing(slot, gpus.get(slot.gpu_id)))
+            why = _why_missing(slot, gpus.get(slot.gpu_id))
+            health.withdraw(draft, slot, why, "device_lost")
     _forget_simulated(draft, event.node_id)
     if not event.gpus:
         nothing = Reason.of("no_gpu")
@@ -70,7 +73,6 @@ def node_unobserved(draft: Draft, event: NodeUnobserved) -> None:
 
 def slots_observed(draft: Draft, event: SlotsObserved) -> None:
     looks = {look.slot_id: look for look in event.slots if look.slot_id in draft.state.slots}
-    unwatched_ms = _unwatched_ms(draft, event.node_id)
     for lease in found(Lease, draft.state.leases, "leaving"):
         if lease.id in event.leaving and _is_on(draft.state, lease, event.node_id):
             giveback.observed(draft, lease.id, looks)
@@ -81,9 +83,13 @@ def slots_observed(draft: Draft, event: SlotsObserved) -> None:
     audit.observed(draft, event.node_id, looks)
     holders = dict.fromkeys(draft.state.slots[slot_id].lease_id for slot_id in looks)
     for lease in [draft.state.leases[lease_id] for lease_id in holders if lease_id is not None]:
-        own = [looks[hold.slot_id] for hold in lease.holds if hold.slot_id in looks]
+        own = [
+            Glance(draft.state.slots[hold.slot_id], looks[hold.slot_id], clear[hold.slot_id])
+            for hold in lease.holds
+            if hold.slot_id in looks
+        ]
         if lease.state is LeaseState.ACTIVE and len(own) == len(lease.holds):
-            idle.observed(draft, lease, own, unwatched_ms)
+            idle.observed(draft, lease, own)
 
 
 # --- inventory ------------------------------------------------------------------------------------------------------------
@@ -102,23 +108,24 @@ def _slot_reported(draft: Draft, node_id: NodeId, seen: SlotSeen, gpu: Gpu) -> N
         profile=seen.profile,
         index=seen.index,
         simulated=seen.simulated,
+        generation=seen.generation,
         since_ms=draft.now if old is None else old.since_ms,
     )
     draft.put(slot, reason)
     if gpu.state != "ok":
-        _lose(draft, slot, Reason.of("device_lost", state=gpu.state))
+        reason = Reason.of("device_lost", state=gpu.state)
+        health.withdraw(draft, slot, reason, "device_lost")
     elif is_lost(slot):
-        _find_again(draft, slot)
+        _find_again(draft, slot, draft.state.gpus[gpu.id])
+    if old is not None and old.generation != slot.generation:
+        _end_holder(draft, slot)
 
 
-def _lose(draft: Draft, slot: Slot, reason: Reason) -> None:
-    if slot.state is SlotState.QUARANTINED:
-        draft.put(replace(slot, reason=reason), reason)
+def _find_again(draft: Draft, slot: Slot, gpu: Gpu) -> None:
+    if gpu.fault is None:
+        health.let_back(draft, slot, Reason.of("device_back"))
     else:
-        draft.move(slot, "device_lost", reason, reason=reason)
-    lease = None if slot.lease_id is None else draft.state.leases[slot.lease_id]
-    if lease is not None and lease.state in _HELD:
-        draft.put(replace(lease, cause=reason), reason)
+        health.withdraw(draft, slot, health.sickness(gpu), "fault_seen")
 
 
 def _forget_simulated(draft: Draft, node_id: NodeId) -> None:
@@ -138,15 +145,11 @@ def _forget_simulated(draft: Draft, node_id: NodeId) -> None:
             draft.drop(gpu, Reason.of("no_longer_simulated"))
 
 
-def _find_again(draft: Draft, slot: Slot) -> None:
-    """A holder goes on; a slot without one must be seen clear first."""
-    reason = Reason.of("device_back")
+def _end_holder(draft: Draft, slot: Slot) -> None:
+    """The instance that was leased is gone, and this is another one under its id."""
     lease = None if slot.lease_id is None else draft.state.leases[slot.lease_id]
-    if lease is not None and lease.state in _HELD:
-        draft.move(slot, "device_back", reason, reason=None)
-        draft.put(replace(lease, cause=None), reason)
-    else:
-        draft.put(replace(slot, reason=reason), reason)
+    if lease is not None and lease.state in _WITH_HOLDER and not lease.is_leaving:
+        giveback.let_go(draft, lease, Reason.of("slot_renewed"))
 
 
 def _why_missing(slot: Slot, gpu: Gpu | None) -> Reason:
@@ -167,7 +170,7 @@ def _slot_observed(draft: Draft, slot: Slot, seen: SlotObservation) -> bool:
     look = look_at(draft.state, slot, seen)
     if slot.gpu_id in draft.state.withdrawals and slot.state is SlotState.QUARANTINED:
         return look.is_clear is True
-    if slot.state is SlotState.QUARANTINED and slot.lease_id is None:
+    if slot.state is SlotState.QUARANTINED and slot.lease_id is None and not is_sick(slot):
         slot = _held_back(draft, slot, look)
     if slot.state is SlotState.FREE:
         floor_mib = lowest_floor(draft.state, slot, seen)
@@ -218,15 +221,6 @@ def _tell_of_strangers(draft: Draft, slot: Slot, seen: SlotObservation) -> None:
         reason = Reason.of("process_on_slot", pid=first.pid, whose=first.owned_by.value)
     if reason != slot.reason:
         draft.put(replace(slot, reason=reason), reason or Reason.of("alone_again"))
-
-
-def _unwatched_ms(draft: Draft, node_id: NodeId) -> int | None:
-    """How long nobody looked before this look; 0 if within the limit, None if nothing is known of before."""
-    old = draft.state.telemetry.get(node_id)
-    if old is None or old.problem is not None:
-        return None
-    gap_ms = draft.now - old.observed_ms
-    return gap_ms if gap_ms > draft.state.limits.fresh_ms else 0
 
 
 def _remember(draft: Draft, node_id: NodeId, clear: Mapping[SlotId, bool]) -> None:

@@ -30,14 +30,17 @@ from .model import (
     SlotKind,
     SlotSpec,
 )
-from .rules import Limits, Policy, Queue
+from .rules import FaultRule, Limits, Policy, Queue
 
 # --- from the node agent -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SlotSeen:
-    """A leasable slot as the agent finds it; joins the state's `Slot` by id."""
+    """A leasable slot as the agent finds it; joins the state's `Slot` by id.
+
+    `generation` grows when an instance is another one under the id of the last.
+    """
 
     id: SlotId
     gpu_id: GpuId
@@ -47,6 +50,7 @@ class SlotSeen:
     profile: str | None = None
     index: int = 0
     simulated: bool = False
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +361,7 @@ class PolicyApplied:
     queues: tuple[Queue, ...] = ()
     limits: Limits | None = None
     by: Owner | None = None
+    faults: tuple[FaultRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +420,7 @@ Event = (
     InventoryReported
     | SlotsObserved
     | NodeUnobserved
+    | GpusObserved
     | SessionOpened
     | SessionReported
     | OfferMade

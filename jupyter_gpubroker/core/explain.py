@@ -28,6 +28,7 @@ from .model import (
 )
 from .place import LOST_CODES, describe, serves
 from .queue import expected_ms, place_in_line
+from .verdicts import Evidence, judge, to_values
 
 Sentences = tuple[str, str]
 
@@ -60,6 +61,11 @@ def explain(reason: Reason, language: Language) -> str:
 def lease_sentence(state: State, lease: Lease, now: Millis) -> Sentences:
     """How the lease stands, and what it came to that for."""
     return _joined(lease_reasons(state, lease, now))
+
+
+def evidence_reason(seen: Evidence) -> Reason:
+    """What the verdict rests on: the rule that gives it, with all its numbers."""
+    return Reason(f"rule_{judge(seen).rule}", tuple(sorted(to_values(seen).items())))
 
 
 def request_sentence(state: State, request: Request, now: Millis) -> Sentences:

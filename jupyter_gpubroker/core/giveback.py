@@ -7,9 +7,9 @@
 The mildest kind that works is taken first. A holder that is gone needs no order, only the look. Nothing is destroyed without
 consent: `restarted` is possible only where it was offered, and where no kind works the holder keeps its slots.
 
-Two sides never act on a process at once. An order that runs out says nothing about what its executor does meanwhile: a kernel
-may still be about `empty` or `parked`. So none of another kind follows these; the lease goes straight back to active, and the
-kernel undoes what it finds to have been too late. The next kind follows only an answer, or an overdue order of the server's.
+Two sides never act on a process at once. An order that runs out says nothing about what its executor does meanwhile. So none of
+another kind follows it: the lease goes straight back to active, the executor undoes what it finds to have been too late, and
+until its answer has come (`late`) only the same kind is possible. The next kind follows only an answer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 from .clear import look_at, residue_mib
 from .draft import Draft
 from .events import SlotObservation
-from .idle import policy_of
+from .idle import forget, policy_of
 from .model import (
     GiveBackKind,
+    Late,
     Lease,
     LeaseId,
     LeaseState,
@@ -36,11 +37,10 @@ from .model import (
     SlotState,
     State,
 )
-from .place import is_lost
+from .place import is_lost, is_unusable
 
 KINDS = tuple(kind for kind in GiveBackKind if kind is not GiveBackKind.KEPT)
 LEAVES_RESIDUE = frozenset({GiveBackKind.PARKED, GiveBackKind.CHECKPOINTED})
-BY_KERNEL = frozenset({GiveBackKind.EMPTY, GiveBackKind.PARKED})
 
 
 def kinds_now(state: State, lease: Lease, now: Millis) -> tuple[GiveBackKind, ...]:
@@ -50,6 +50,8 @@ def kinds_now(state: State, lease: Lease, now: Millis) -> tuple[GiveBackKind, ..
 
 def refusal(state: State, lease: Lease, kind: GiveBackKind, now: Millis) -> Reason | None:
     """Why `kind` would not work now, or None where it would."""
+    if lease.late is not None and kind is not lease.late.kind and not _is_past(lease.late, now):
+        return Reason.of("still_giving_back", kind=lease.late.kind.value)
     session = state.sessions.get(lease.session_id)
     offers = () if session is None else (session.kernel_offer, session.server_offer)
     for offer in offers:
@@ -129,12 +131,17 @@ def failed(draft: Draft, lease: Lease, why: Reason) -> None:
 def order_overdue(draft: Draft, lease: Lease) -> None:
     """An order was not answered in time."""
     assert lease.order is not None
-    kind = lease.order.kind
-    why = Reason.of("order_overdue", kind=kind.value)
-    if kind in BY_KERNEL:
-        _restore(draft, lease, why)
-    else:
-        failed(draft, lease, why)
+    late = Late(lease.order.number, lease.order.kind)
+    why = Reason.of("order_overdue", kind=late.kind.value)
+    _restore(draft, replace(lease, late=late), why)
+
+
+def answered_late(draft: Draft, lease: Lease, *, is_done: bool) -> None:
+    """The executor of an order that had run out has come to an end; what it did it undoes now."""
+    assert lease.late is not None
+    until_ms = Millis(draft.now + draft.state.limits.resume_ms)
+    late = replace(lease.late, until_ms=until_ms) if is_done else None
+    draft.put(replace(lease, late=late), Reason.of("answered_late", kind=lease.late.kind.value))
 
 
 def stay(draft: Draft, lease: Lease, cause: Reason) -> None:
@@ -167,7 +174,7 @@ def _restore(draft: Draft, lease: Lease, why: Reason) -> None:
     for slot in slots_of(draft.state, lease):
         if slot.state is SlotState.DRAINING:
             draft.move(slot, "give_back_failed", why)
-        elif not is_lost(slot):
+        elif not is_unusable(slot):
             draft.move(slot, "device_back", why, reason=None)
     stay(draft, lease, why)
 
@@ -227,7 +234,7 @@ def _finish(draft: Draft, lease: Lease, arc: str, reason: Reason, left_mib: MiB)
     slots = slots_of(draft.state, lease)
     draft.move(lease, arc, reason, holds=(), residue_mib=left_mib, deadline_ms=None)
     for slot in slots:
-        if is_lost(slot):
+        if is_unusable(slot):
             draft.put(replace(slot, lease_id=None), reason)
         else:
             draft.move(slot, "seen_clear", reason, lease_id=None, reason=None)
@@ -239,6 +246,7 @@ def _finish(draft: Draft, lease: Lease, arc: str, reason: Reason, left_mib: MiB)
 def _drain(draft: Draft, lease: Lease, arc: str, cause: Reason, **fields: Any) -> None:
     command = fields.get("order")
     orders = lease.orders if command is None else command.number
+    forget(draft, lease)
     draft.move(lease, arc, cause, cause=cause, notice=None, orders=orders, **fields)
     for slot in slots_of(draft.state, lease):
         if slot.state is SlotState.LEASED:
@@ -269,6 +277,10 @@ def was_seen_clear(state: State, slot: Slot, now: Millis) -> bool:
         return False
     seen_ms = telemetry.clear_ms.get(slot.id)
     return seen_ms is not None and now - seen_ms <= state.limits.fresh_ms
+
+
+def _is_past(late: Late, now: Millis) -> bool:
+    return late.until_ms is not None and late.until_ms <= now
 
 
 def refusals(state: State, lease: Lease, now: Millis) -> Iterator[tuple[GiveBackKind, Reason]]:

@@ -1,19 +1,18 @@
 """What a lease's holder is doing, since when, and from when on the lease may be taken back.
 
-Evidence is what the device showed in the last window and what the kernel's main thread does. Unknown is never idle, a missing
-number is never 0, and clocks count time that was watched, not samples (`facts` behind the table: docs/architecture.md).
-Whether somebody wants the slot, and how it could come free, is decided elsewhere (`reclaim`, `giveback`).
+`watch` remembers what the looks showed, `verdicts` decides from it; here both are applied to leases, and a verdict is joined
+with the policy. Unknown is never idle, a missing number is never 0, and clocks count time that was watched, not samples
+(`facts` behind the rules: docs/architecture.md). Whether somebody wants the slot, and how it could come free, is decided
+elsewhere (`reclaim`, `giveback`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from .clear import has_context
 from .draft import Draft
-from .events import SlotObservation
 from .model import (
     Activity,
     Lease,
@@ -28,29 +27,10 @@ from .model import (
 )
 from .rules import Policy
 from .table import found
+from .verdicts import HOST_ALONE, Evidence, judge
+from .watch import Glance, after, begun, blinded, evidence, executed
 
-QUIET: Mapping[Activity, Verdict] = MappingProxyType(
-    {
-        Activity.UNKNOWN: Verdict.UNKNOWN,
-        Activity.IDLE: Verdict.IDLE,
-        Activity.RUNNING: Verdict.HOST_BUSY,
-        Activity.INPUT: Verdict.WAITING_USER,
-        Activity.DEBUGGER: Verdict.WAITING_USER,
-    }
-)
-# One clock runs through both: only work or an execution begins a new spell.
-_SPELL = frozenset({Verdict.IDLE, Verdict.WAITING_USER})
-_PROMPTS = frozenset({Activity.INPUT, Activity.DEBUGGER})
-
-
-def verdict_of(is_busy: bool | None, activity: Activity, *, context_seen: bool) -> Verdict:
-    """`is_busy`: the holder used the device in the window; None is unknown."""
-    if is_busy is None:
-        return Verdict.UNKNOWN
-    if is_busy:
-        return Verdict.ACTIVE
-    verdict = QUIET[activity]
-    return Verdict.NEVER_USED if verdict is Verdict.IDLE and not context_seen else verdict
+_SEEN = Reason.of("observed")
 
 
 def policy_of(state: State, lease: Lease) -> Policy | None:
@@ -69,6 +49,7 @@ def limit_ms(policy: Policy, verdict: Verdict) -> int | None:
         Verdict.WAITING_USER: policy.idle_ms,
         Verdict.NEVER_USED: policy.never_used_ms,
         Verdict.HOST_BUSY: policy.host_busy_ms,
+        Verdict.SERVING: policy.serving_ms,
     }.get(verdict)
 
 
@@ -82,89 +63,120 @@ def reclaimable_ms(state: State, lease: Lease) -> Millis | None:
     limit = limit_ms(policy, lease.verdict)
     if limit is None:
         return None
-    return Millis(max(lease.verdict_since_ms + limit, lease.keep_until_ms or 0))
+    grace_over_ms = lease.since_ms + policy.grace_ms
+    return Millis(max(lease.verdict_since_ms + limit, lease.keep_until_ms or 0, grace_over_ms))
 
 
 def is_fresh(state: State, lease: Lease, now: Millis) -> bool:
-    """Whether all devices of the lease were seen lately."""
-    for hold in lease.holds:
-        telemetry = state.telemetry.get(state.slots[hold.slot_id].node_id)
-        if telemetry is None or telemetry.problem is not None:
-            return False
-        if now - telemetry.observed_ms > state.limits.fresh_ms:
-            return False
-    return True
+    """Whether all devices of the lease were seen lately, and the last look told what its holder does."""
+    watch = state.watches.get(lease.id)
+    if watch is None or now - watch.seen_ms > state.limits.fresh_ms:
+        return False
+    if watch.blind_since_ms is None:
+        return True
+    seen = evidence_now(state, lease, now)
+    return seen is not None and judge(seen).rule == HOST_ALONE
 
 
-def observed(
-    draft: Draft, lease: Lease, looks: Sequence[SlotObservation], unwatched_ms: int | None
-) -> None:
-    """New samples of all slots of an active lease.
+def evidence_now(state: State, lease: Lease, now: Millis) -> Evidence | None:
+    """What is known of the holder at present; None before anything was seen."""
+    watch = state.watches.get(lease.id)
+    if watch is None:
+        return None
+    session = state.sessions[lease.session_id]
+    # Jobs and commands have no watcher; for them the device and the host alone say what is shown.
+    activity = session.activity if _has_watcher(session, lease) else Activity.IDLE
+    return evidence(watch, lease, activity, state.limits, policy_of(state, lease), now)
 
-    unwatched_ms: time before these samples in which nothing was seen, 0 in the normal course; None if that is unknown.
-    """
-    slots = draft.state.slots
+
+def noted(state: State, lease: Lease, now: Millis) -> Lease:
+    """The lease with what is known now as its evidence, where that speaks for its verdict: a step is taken on it."""
+    seen = evidence_now(state, lease, now)
+    if seen is None or judge(seen).verdict is not lease.verdict:
+        return lease
+    return replace(lease, evidence=seen)
+
+
+# --- what is seen ---------------------------------------------------------------------------------------------------------
+
+
+def observed(draft: Draft, lease: Lease, glances: Sequence[Glance]) -> None:
+    """New samples of all slots of an active lease."""
     if not lease.context_seen and any(
-        has_context(draft.state, slots[look.slot_id], lease, look) for look in looks
+        has_context(draft.state, glance.slot, lease, glance.seen) for glance in glances
     ):
         lease = replace(lease, context_seen=True)
-    if unwatched_ms is None:
-        lease = replace(lease, verdict=Verdict.UNKNOWN)
-    elif unwatched_ms:
-        paused = Millis(min(lease.verdict_since_ms + unwatched_ms, draft.now))
-        lease = replace(lease, verdict_since_ms=paused)
-    _judge(draft, lease, _is_busy(looks))
+    watch = draft.state.watches.get(lease.id)
+    if watch is None:
+        lease, watch = _unjudged(lease, draft.now), begun(lease.id, draft.now)
+    draft.put(after(watch, glances, draft.now, draft.state.limits), _SEEN)
+    _judge(draft, lease)
 
 
 def activity_changed(draft: Draft, session: Session, before: Activity) -> None:
     """The main thread does something else than `before`; the device is taken to be as it was last seen."""
-    began_new_spell = not {before, session.activity} <= _PROMPTS
     for lease in found(Lease, draft.state.leases, "by_session", session.id):
-        if lease.state is not LeaseState.ACTIVE:
-            continue
-        is_new = began_new_spell and lease.verdict is not Verdict.ACTIVE
-        since_ms = draft.now if is_new else lease.verdict_since_ms
-        _judge(draft, replace(lease, verdict_since_ms=since_ms), _was_busy(lease.verdict))
+        watch = draft.state.watches.get(lease.id)
+        if watch is not None:
+            draft.put(executed(watch, before, session.activity, draft.now), _SEEN)
+            _judge(draft, lease)
 
 
 def unobserved(draft: Draft, lease: Lease) -> None:
-    """The lease's devices cannot be seen: nothing is known."""
-    _judge(draft, lease, None)
+    """The lease's devices cannot be seen: nothing is known of who is there since the last look."""
+    lease = _unjudged(lease, draft.now)
+    watch = draft.state.watches.get(lease.id)
+    if watch is None:
+        draft.put(lease, Reason.of("verdict", verdict=lease.verdict.value, rule=None))
+    else:
+        blind = replace(blinded(watch, watch.seen_ms), host_quiet_since_ms=None)
+        draft.put(blind, _SEEN)
+        _judge(draft, lease)
 
 
-def restarted(lease: Lease, now: Millis) -> Lease:
-    """The lease with everything forgotten that was known of the holder's doings."""
+def begin(draft: Draft, lease: Lease) -> Lease:
+    """The lease with everything forgotten that was known of its holder's doings: another process, or a new start."""
+    forget(draft, lease)
+    unjudged = _unjudged(lease, draft.now)
     return replace(
-        lease, context_seen=False, verdict=Verdict.UNKNOWN, verdict_since_ms=now, keeps_used=0
+        unjudged,
+        context_seen=False,
+        verdict_since_ms=draft.now,
+        evidence=None,
+        keeps_used=0,
     )
 
 
-def _judge(draft: Draft, lease: Lease, is_busy: bool | None) -> None:
-    session = draft.state.sessions[lease.session_id]
-    # Jobs and commands have no watcher; for them the device alone says what is shown.
-    activity = session.activity if _has_watcher(session, lease) else Activity.IDLE
-    verdict = verdict_of(is_busy, activity, context_seen=lease.context_seen)
-    if verdict is not lease.verdict:
-        is_same_spell = {verdict, lease.verdict} <= _SPELL
-        since_ms = lease.verdict_since_ms if is_same_spell else draft.now
-        lease = replace(lease, verdict=verdict, verdict_since_ms=since_ms)
-        if verdict is Verdict.ACTIVE:  # back at work: what was held against it is forgotten
+def forget(draft: Draft, lease: Lease) -> None:
+    """Stop watching its holder."""
+    watch = draft.state.watches.get(lease.id)
+    if watch is not None:
+        draft.drop(watch, _SEEN)
+
+
+def _judge(draft: Draft, lease: Lease) -> None:
+    before = draft.state.leases[lease.id].verdict
+    seen = evidence_now(draft.state, lease, draft.now)
+    assert seen is not None
+    ruling = judge(seen)
+    since_ms = Millis(draft.now - ruling.for_ms)
+    if since_ms != lease.verdict_since_ms:
+        lease = replace(lease, verdict_since_ms=since_ms)
+    if ruling.verdict is not before:
+        lease = replace(lease, verdict=ruling.verdict, evidence=seen)
+        if ruling.verdict is Verdict.ACTIVE:  # back at work: what was held against it is forgotten
             lease = replace(lease, keeps_used=0, keep_until_ms=None, cause=None)
-    draft.put(lease, Reason.of("verdict", verdict=verdict.value))
+    elif lease.verdict is not before:
+        lease = replace(lease, verdict=before)
+    verdict = ruling.verdict.value
+    draft.put(lease, Reason.of("verdict", verdict=verdict, rule=ruling.rule))
 
 
-def _is_busy(looks: Sequence[SlotObservation]) -> bool | None:
-    """Any use is use. Nobody's process on the slot is no use, even where the device has no counter (MIG)."""
-    uses = [False if look.busy is None and look.processes == () else look.busy for look in looks]
-    if True in uses:
-        return True
-    return None if None in uses else False
-
-
-def _was_busy(verdict: Verdict) -> bool | None:
-    if verdict is Verdict.UNKNOWN:
-        return None
-    return verdict is Verdict.ACTIVE
+def _unjudged(lease: Lease, now: Millis) -> Lease:
+    """The lease as if its holder had never been seen."""
+    if lease.verdict is Verdict.UNKNOWN:
+        return lease
+    return replace(lease, verdict=Verdict.UNKNOWN, verdict_since_ms=now, evidence=None)
 
 
 def _is_interactive(session: Session) -> bool:

@@ -18,6 +18,7 @@ from .events import (
 )
 from .model import (
     GiveBackKind,
+    Late,
     Lease,
     LeaseId,
     LeaseState,
@@ -102,9 +103,13 @@ def order_answered(draft: Draft, event: OrderAnswered) -> None:
     lease = _owned(draft.state, event.owner, event.lease_id)
     if event.number > lease.orders:
         raise Conflict(Reason.of("no_such_order"))
+    if lease.late is not None and lease.late.number == event.number:
+        giveback.answered_late(draft, lease, is_done=event.ok)
+        return
     if lease.order is None or lease.order.number != event.number:
         return  # answered before, or overtaken by events
-    if lease.order.resume:
+    lease = replace(lease, late=None)  # who answers a later order is done with the one before
+    if lease.order is not None and lease.order.resume:
         if event.ok:
             resumed(draft, lease)
         else:
@@ -131,15 +136,20 @@ def resume_failed(draft: Draft, lease: Lease, why: Reason, arc: str = "given_bac
         draft.put(replace(lease, order=None, cause=why), why)
 
 
+def resume_overdue(draft: Draft, lease: Lease) -> None:
+    """Nobody said in time that the memory is back; whoever brings it back may still be at it."""
+    assert lease.order is not None
+    why = Reason.of("resume_overdue", after_ms=draft.state.limits.resume_ms)
+    late = Late(lease.order.number, lease.order.kind)
+    resume_failed(draft, replace(lease, late=late), why, "not_acknowledged")
+
+
 def not_acknowledged(draft: Draft, lease: Lease) -> None:
     """Nobody applied the grant in time."""
     if lease.job_id is not None:
         jobs.not_started(draft, lease)
     elif lease.order is not None:
-        after_ms = draft.state.limits.resume_ms
-        resume_failed(
-            draft, lease, Reason.of("resume_overdue", after_ms=after_ms), "not_acknowledged"
-        )
+        resume_overdue(draft, lease)
     else:
         reason = Reason.of("not_acknowledged", after_ms=draft.state.limits.ack_ms)
         take_back(draft, lease, reason, "not_acknowledged")
@@ -149,7 +159,7 @@ def not_acknowledged(draft: Draft, lease: Lease) -> None:
 
 
 def _activate(draft: Draft, lease: Lease, reason: Reason) -> None:
-    fresh = idle.restarted(lease, draft.now)
+    fresh = idle.begin(draft, lease)
     draft.move(fresh, "acknowledged", reason, order=None, deadline_ms=None)
 
 

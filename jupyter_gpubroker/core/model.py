@@ -11,7 +11,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, NewType, get_args
 
-from .rules import DEFAULT_POLICIES, DEFAULT_QUEUES, Limits, Policy, Queue
+from .rules import (
+    DEFAULT_FAULTS,
+    DEFAULT_POLICIES,
+    DEFAULT_QUEUES,
+    FaultRule,
+    Limits,
+    Policy,
+    Queue,
+    Remedy,
+)
+from .verdicts import Activity as Activity  # noqa: PLC0414 - one of the nouns
+from .verdicts import Evidence
+from .verdicts import Verdict as Verdict  # noqa: PLC0414
 
 Millis = NewType("Millis", int)
 MiB = NewType("MiB", int)
@@ -64,8 +76,23 @@ class SlotState(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a GPU is not trusted: the last fault seen, and when. `is_open`: the driver still asks for a recovery."""
+
+    kind: str
+    code: int
+    remedy: Remedy
+    seen_ms: Millis
+    probation_ms: int
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
-    """A physical device. `state` is `ok` or the reader's word for what is wrong (`lost`, `no_permission`, ...)."""
+    """A physical device. `state` is `ok` or the reader's word for what is wrong (`lost`, `no_permission`, ...).
+
+    `fault` is there as long as the device is not trusted (`health`).
+    """
 
     TABLE: ClassVar[str] = "gpus"
     id: GpuId
@@ -77,6 +104,7 @@ class Gpu:
     mig_enabled: bool = False
     simulated: bool = False
     state: str = "ok"
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +112,7 @@ class Slot:
     """What can be leased: a whole GPU or one MIG instance.
 
     `epoch` counts grants and never falls. `lease_id` is the holder while leased or draining. `baseline_mib` is the memory
-    in use on the empty slot as measured (`None`: never seen empty).
+    in use on the empty slot as measured (`None`: never seen empty). `generation` tells instances apart that had one id.
     """
 
     TABLE: ClassVar[str] = "slots"
@@ -103,6 +131,7 @@ class Slot:
     lease_id: LeaseId | None = None
     reason: Reason | None = None
     baseline_mib: MiB | None = None
+    generation: int = 0
 
 
 # --- people's side ------------------------------------------------------------------------------------------------------
@@ -118,16 +147,6 @@ class SessionState(str, Enum):
     LIVE = "live"
     RESTARTING = "restarting"
     ENDED = "ended"
-
-
-class Activity(str, Enum):
-    """What the main thread of a kernel does, as the watcher sees it. `unknown` is never taken for idle."""
-
-    UNKNOWN = "unknown"
-    IDLE = "idle"
-    RUNNING = "running"
-    INPUT = "input"
-    DEBUGGER = "debugger"
 
 
 class GiveBackKind(str, Enum):
@@ -237,17 +256,6 @@ class Request:
     ended_ms: Millis | None = None
 
 
-class Verdict(str, Enum):
-    ACTIVE = "active"
-    HOST_BUSY = "host_busy"
-    WAITING_USER = "waiting_user"
-    IDLE = "idle"
-    NEVER_USED = "never_used"
-    SERVING = "serving"
-    SUSPECT = "suspect"
-    UNKNOWN = "unknown"
-
-
 class LeaseState(str, Enum):
     GRANTED = "granted"
     ACTIVE = "active"
@@ -255,6 +263,12 @@ class LeaseState(str, Enum):
     PARKED = "parked"
     CLEARED = "cleared"
     QUARANTINED = "quarantined"
+
+
+# The states of a lease that has slots.
+HOLDING = frozenset(
+    {LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.DRAINING, LeaseState.QUARANTINED}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,14 +310,24 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """An order that ran out unanswered: its executor may still be at it. `until_ms`: it undoes by then what it did too late."""
+
+    number: int
+    kind: GiveBackKind
+    until_ms: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """A holder has slots, from grant to *cleared*. Its id is the id of the request that got it.
 
     `holds` are the slots with their epochs, empty once parked or cleared; `home` names the slots it was granted last, where
     a parked lease must return to. `context_seen` says whether the device ever showed a process of the holder. `gave_back` is
     the kind by which the holder let go of the slots, once it did. `cause` says why it drains, ended or could not give back.
+    `evidence` is what the verdict rests on, or the last step towards taking the lease back.
     `keep_until_ms`: not taken before this, by the user's keep or since nobody could give it back. `orders` and `notices`
-    number what was issued so far.
+    number what was issued so far; `late` is the last order that ran out, until it is known to be over.
     """
 
     TABLE: ClassVar[str] = "leases"
@@ -333,6 +357,8 @@ class Lease:
     gave_back: GiveBackKind | None = None
     preemptible: bool = False
     cause: Reason | None = None
+    evidence: Evidence | None = None
+    late: Late | None = None
 
     @property
     def is_leaving(self) -> bool:
@@ -446,6 +472,35 @@ class Withdrawal:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What was seen of an active lease's holder, look by look (`watch` keeps it). Not persisted, as telemetry.
+
+    seen_ms:        the last look, whatever it told.
+    spell_since_ms: the holder has executed nothing since, nor worked on the host by itself.
+    quiet_since_ms: the device has been quiet since; None: in use at the last look that told.
+    blind_since_ms: no look has told anything since; None: the last one did.
+    spinning_since_ms: the device has been busy at the power of an idle one since.
+    host_ms:        how much work on the host counts at present: it fills as the host works and leaks as it rests.
+    host_works:     there was enough of it to count, and it has not leaked away since.
+    host_quiet_since_ms: no process of the holder has worked on the host since; None: at the last look one did, or unknown.
+    """
+
+    TABLE: ClassVar[str | None] = None
+    id: LeaseId
+    seen_ms: Millis
+    spell_since_ms: Millis
+    quiet_since_ms: Millis | None
+    blind_since_ms: Millis | None = None
+    spinning_since_ms: Millis | None = None
+    bursts: int = 0
+    listens: bool | None = None
+    source: str | None = None
+    host_ms: int = 0
+    host_works: bool = False
+    host_quiet_since_ms: Millis | None = None
+
+
 Entity = (
     Gpu
     | Slot
@@ -455,7 +510,9 @@ Entity = (
     | Job
     | Policy
     | Queue
+    | FaultRule
     | Telemetry
+    | Watch
     | Limits
     | Modes
     | Withdrawal
@@ -479,6 +536,10 @@ class State:
         default_factory=lambda: {p.name: p for p in DEFAULT_POLICIES}
     )
     queues: Mapping[str, Queue] = field(default_factory=lambda: {q.name: q for q in DEFAULT_QUEUES})
+    faults: Mapping[str, FaultRule] = field(
+        default_factory=lambda: {rule.id: rule for rule in DEFAULT_FAULTS}
+    )
     telemetry: Mapping[NodeId, Telemetry] = field(default_factory=dict)
+    watches: Mapping[LeaseId, Watch] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     withdrawals: Mapping[GpuId, Withdrawal] = field(default_factory=dict)

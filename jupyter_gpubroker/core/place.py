@@ -27,6 +27,20 @@ def is_lost(slot: Slot) -> bool:
     )
 
 
+def is_sick(slot: Slot) -> bool:
+    """Whether the device is there, but had a fault and is not trusted yet."""
+    return (
+        slot.state is SlotState.QUARANTINED
+        and slot.reason is not None
+        and slot.reason.code == "gpu_sick"
+    )
+
+
+def is_unusable(slot: Slot) -> bool:
+    """Whether the slot cannot be granted however clear it is."""
+    return is_lost(slot) or is_sick(slot)
+
+
 def is_removed(slot: Slot) -> bool:
     """Whether it will not come back by itself: partitioned away, or no longer simulated."""
     return is_lost(slot) and slot.reason is not None and slot.reason.code in REMOVED_CODES

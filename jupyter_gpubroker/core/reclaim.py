@@ -12,7 +12,7 @@ from dataclasses import replace
 from . import giveback, jobs, modes
 from .claim import ONLY_OBSERVED, claims, is_takeable
 from .draft import Draft
-from .idle import is_fresh, policy_of
+from .idle import is_fresh, noted, policy_of
 from .model import Lease, Millis, Mode, Notice, Reason, RequestId, State
 from .table import found
 
@@ -115,6 +115,7 @@ def _put_notice(
 ) -> None:
     number = lease.notices + 1
     notice = Notice(number, request_id, draft.now, due_ms, reason)
+    lease = noted(draft.state, lease, draft.now)
     draft.put(replace(lease, notice=notice, notices=number, cause=None), reason)
 
 
@@ -127,7 +128,7 @@ def _withdraw(draft: Draft, lease: Lease) -> None:
 def _take(draft: Draft, lease: Lease, reason: Reason) -> None:
     kinds = giveback.kinds_now(draft.state, lease, draft.now)
     if kinds:
-        giveback.order(draft, lease, kinds[0], reason)
+        giveback.order(draft, noted(draft.state, lease, draft.now), kinds[0], reason)
     else:
         giveback.stay(draft, lease, Reason.of("holder_cannot_give_back"))
 

@@ -169,7 +169,7 @@ def _succeed(draft: Draft, before: Session, session: Session) -> None:
 
 
 def _handed_over(draft: Draft, lease: Lease, session: Session) -> Lease:
-    lease = replace(idle.restarted(lease, draft.now), session_id=session.id, notice=None)
+    lease = replace(idle.begin(draft, lease), session_id=session.id, notice=None, late=None)
     if lease.state is LeaseState.GRANTED:
         due_ms = Millis(draft.now + draft.state.limits.ack_ms)
         return replace(lease, order=None, deadline_ms=due_ms)

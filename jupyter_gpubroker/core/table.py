@@ -30,9 +30,10 @@ from .model import (
     SlotState,
     Telemetry,
     Verdict,
+    Watch,
     Withdrawal,
 )
-from .rules import Limits, Policy, Queue
+from .rules import FaultRule, Limits, Policy, Queue
 
 K = TypeVar("K", bound=str)
 E = TypeVar("E", bound=Entity)
@@ -46,8 +47,10 @@ STATE_FIELDS: Mapping[type[Entity], str] = {
     Job: "jobs",
     Policy: "policies",
     Queue: "queues",
+    FaultRule: "faults",
     Telemetry: "telemetry",
     Withdrawal: "withdrawals",
+    Watch: "watches",
 }
 # Of these there is one, which is the field itself.
 SINGLE_FIELDS: Mapping[type[Entity], str] = {Limits: "limits", Modes: "modes"}
@@ -97,7 +100,15 @@ def shape_of(slot: Slot) -> Shape:
 
 # --- which entities are found by what --------------------------------------------------------------------------------------
 
-_TAKEABLE = frozenset({Verdict.IDLE, Verdict.WAITING_USER, Verdict.NEVER_USED, Verdict.HOST_BUSY})
+_TAKEABLE = frozenset(
+    {
+        Verdict.IDLE,
+        Verdict.WAITING_USER,
+        Verdict.NEVER_USED,
+        Verdict.HOST_BUSY,
+        Verdict.SERVING,
+    }
+)
 _HELD = frozenset({LeaseState.GRANTED, LeaseState.ACTIVE})
 
 
@@ -303,6 +314,7 @@ def _ended(since: str) -> Index:
 
 
 INDICES: Mapping[type[Entity], Mapping[str, Index]] = {
+    Gpu: {"faulty": Index(lambda gpu: _only(gpu.fault is not None))},
     Slot: {
         "loose": Index(_loose_shape),
         "usable": Tally(_usable_shape),

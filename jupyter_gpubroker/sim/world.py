@@ -177,7 +177,8 @@ def seen_empty(state: State, slot_ids: Iterable[SlotId]) -> SlotsObserved:
 def _rules(state: State, rules: PolicyApplied, regime: Regime, workload: Workload) -> PolicyApplied:
     """What makes the regime, and what the replay's own perfection needs.
 
-    Nothing it sees grows old, nothing that is over is remembered, and a group may have its whole list of jobs in line. Batch
+    Nothing it sees grows old, rest is seen at once, nothing that is over is remembered, and a group may have its whole list
+    of jobs in line. Batch
     jobs are preemptible unless the site's own rules have a row for their queue.
     """
     policy = None if regime.policy is None else regime.policy.name
@@ -187,6 +188,7 @@ def _rules(state: State, rules: PolicyApplied, regime: Regime, workload: Workloa
     limits = replace(
         state.limits,
         fresh_ms=2 * workload.length_ms,
+        settle_ms=0,
         keep_history_ms=0,
         waiting_max_per_owner=len(workload.jobs) + 1,
     )

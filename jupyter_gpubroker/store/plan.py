@@ -10,14 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.decision import Change, Drop, last_number
-from ..core.model import Entity, Lease, LeaseState, Reason
+from ..core.model import HOLDING, Entity, Lease, Reason
 from .audit import Head, rfc3339, seal
 from .codec import CODECS, Row, json_text
 from .records import AuditRow, ClockMark, Committed
-
-HOLDING = frozenset(
-    {LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.DRAINING, LeaseState.QUARANTINED}
-)
 
 Key = tuple[type[Entity], str]
 Kept = Mapping[Key, Entity]

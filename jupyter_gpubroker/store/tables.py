@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from .codec import CODECS, Codec, Column, ColumnKind
 
-SCHEMA = "0003"
+SCHEMA = "0004"
 
 metadata = sa.MetaData()
 

@@ -281,12 +281,27 @@ class Step(Struct, frozen=True):
     reason: ReasonView
 
 
+class RulingView(Struct, frozen=True):
+    """A verdict, the rule that gave it, how long it had lasted then, and all numbers that it rests on."""
+
+    verdict: str
+    rule: str
+    for_ms: int
+    evidence: Values
+    sentence: str
+    sentence_es: str
+
+
 class WhyView(Struct, frozen=True):
+    """`kept` is the ruling that a lease's verdict, or the last step towards taking it, rests on; `now` is this moment's."""
+
     id: str
     sentence: str
     sentence_es: str
     numbers: Values
     story: tuple[Step, ...]
+    kept: RulingView | None = None
+    now: RulingView | None = None
 
 
 class PolicyView(Struct, frozen=True):
@@ -301,6 +316,9 @@ class PolicyView(Struct, frozen=True):
     keeps_max: int
     sentence: str
     sentence_es: str
+    grace_ms: int = 0
+    serving_ms: int = 0
+    host_decides: bool = False
 
 
 class QueueRuleView(Struct, frozen=True):

@@ -6,7 +6,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from jupyter_gpubroker.core.check import transition_violations, violations
 from jupyter_gpubroker.core.decide import advance, apply, effects_of, next_deadline, step
-from jupyter_gpubroker.core.effects import AdmitHold
 from jupyter_gpubroker.core.events import (
     Event,
     JobEnded,
@@ -29,6 +28,7 @@ from jupyter_gpubroker.core.model import (
     Session,
     SessionKind,
     SessionState,
+    Slot,
     SlotId,
     SlotState,
     State,
@@ -71,9 +71,10 @@ class CheckedBroker(RuleBasedStateMachine):
         assert len(decision.reasons) == sum(
             change.entity_type.TABLE is not None for change in decision.changes
         )
-        for effect in decision.effects:
-            if isinstance(effect, AdmitHold):
-                self.granted_only_what_was_clear(before, effect)
+        for slot in self.state.slots.values():
+            was = before.slots.get(slot.id)
+            if was is not None and slot.epoch > was.epoch:
+                self.granted_only_what_was_clear(was, slot)
         for lease in self.state.leases.values():
             if lease.cause is not None and lease.cause.code == "taken":
                 self.took_only_what_was_idle(before, lease)
@@ -84,10 +85,10 @@ class CheckedBroker(RuleBasedStateMachine):
         at_ms = next_deadline(self.state)
         assert at_ms is None or at_ms > self.now, "a deadline was not dealt with"
 
-    def granted_only_what_was_clear(self, before: State, effect: AdmitHold) -> None:
-        slot = before.slots[effect.slot_id]
-        assert effect.epoch == slot.epoch + 1
-        lease = self.state.leases[effect.lease_id]
+    def granted_only_what_was_clear(self, was: Slot, slot: Slot) -> None:
+        assert slot.epoch == was.epoch + 1
+        assert slot.lease_id is not None
+        lease = self.state.leases[slot.lease_id]
         assert self.state.sessions[lease.session_id].state is SessionState.LIVE
         seen_ms = self.state.telemetry[NODE].clear_ms[slot.id]
         assert self.now - seen_ms <= self.state.limits.fresh_ms

@@ -111,11 +111,13 @@ def inventory(*slots: SlotSeen, sick: Collection[str] = ()) -> InventoryReported
 
 @dataclass
 class OnSlot:
-    """What the device would show of one slot."""
+    """What the device and the host would show of one slot. `more` are further fields of the observation."""
 
     processes: tuple[ProcessOnSlot, ...] | None = ()
     memory_mib: int | None = FLOOR_MIB
     busy: bool | None = False
+    host_busy: bool | None = None
+    more: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -138,11 +140,11 @@ class World:
         self.effects += decision.effects
         return decision
 
-    def wait(self, ms: int) -> None:
+    def wait(self, ms: int, step_ms: int = STEP_MS) -> None:
         """Let time pass with a look every few seconds, well within `fresh_ms`."""
         until = Millis(self.now + ms)
         while self.now < until:
-            self.now = Millis(min(self.now + STEP_MS, until))
+            self.now = Millis(min(self.now + step_ms, until))
             at_ms = next_deadline(self.state)
             if at_ms is not None and at_ms <= self.now:
                 self.do(Ticked())
@@ -161,8 +163,9 @@ class World:
     def look(self, *slot_ids: str) -> Decision:
         looks = tuple(
             SlotObservation(
-                SlotId(slot_id), shown.busy, None,
+                SlotId(slot_id), shown.busy, shown.host_busy,
                 None if shown.memory_mib is None else MiB(shown.memory_mib), shown.processes,
+                **shown.more,
             )
             for slot_id, shown in self.shown.items()
             if not slot_ids or slot_id in slot_ids
@@ -178,13 +181,15 @@ class World:
         busy: bool | None = True,
         memory_mib: int = CONTEXT_MIB,
         pid: int | None = None,
+        host_busy: bool | None = None,
+        **more: Any,
     ) -> None:
-        """`pid` None: the holder's own process, else one of its tree."""
+        """`pid` None: the holder's own process, else one of its tree. `more` are further fields of the observation."""
         is_job = holder_id in self.state.jobs
         owner = ProcessOwner.JOB if is_job else ProcessOwner.SESSION
         own = 100 if is_job else self.state.sessions[SessionId(holder_id)].pid
         process = ProcessOnSlot(pid or own, owner, holder_id, 1000, MiB(memory_mib))
-        self.shown[slot_id] = OnSlot((process,), FLOOR_MIB + memory_mib, busy)
+        self.shown[slot_id] = OnSlot((process,), FLOOR_MIB + memory_mib, busy, host_busy, more)
 
     def empties(self, slot_id: str) -> None:
         self.shown[slot_id] = OnSlot()
@@ -330,7 +335,7 @@ class World:
 
     def forget_telemetry(self) -> None:
         """As after a restart of the broker."""
-        self.state = replace(self.state, telemetry={})
+        self.state = replace(self.state, telemetry={}, watches={})
 
     def passes(self, ms: int) -> None:
         """Let time pass at once, with nobody looking."""

@@ -25,14 +25,15 @@ def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 def kept(state: State) -> Entities:
     """Every entity of a state by table and id; shipped rows are left out."""
-    shipped = State()
+    new = State()
+    rules = (*new.policies.values(), *new.queues.values(), *new.faults.values())
     maps = {codec.table: getattr(state, codec.table) for codec in CODECS.values()}
     maps["limits"] = {state.limits.id: state.limits}
     return {
         (table, entity_id): entity
         for table, by_id in maps.items()
         for entity_id, entity in by_id.items()
-        if entity not in (shipped.limits, *shipped.policies.values(), *shipped.queues.values())
+        if entity not in (new.limits, *rules)
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from ...core.decide import Decision, step
 from ...core.events import PolicyApplied
 from ...core.model import Reason, State
-from ...core.rules import Limits, Policy, Queue
+from ...core.rules import FaultRule, Limits, Policy, Queue
 from ...errors import Refused
 from ...wire import routes
 from ...wire.views import FollowView, PoliciesView
@@ -16,7 +16,8 @@ from ..policy_file import PolicyRefused, parse_policy
 from ..views import reason_view
 from .call import Actions, Call, Reads
 
-_ROWS = frozenset({Policy.TABLE, Queue.TABLE, Limits.TABLE})
+_ROWS = frozenset({Policy.TABLE, Queue.TABLE, FaultRule.TABLE, Limits.TABLE})
+Row = Policy | Queue | FaultRule | Limits
 
 
 async def apply_policies(call: Call) -> PoliciesView:
@@ -37,9 +38,10 @@ async def apply_policies(call: Call) -> PoliciesView:
 
 def _changes(state: State, applied: PolicyApplied) -> list[str]:
     """One line for each value that would be another: `policies.gentle.idle_ms: 1800000 -> 60000`."""
-    rows: list[tuple[str, Policy | Queue | Limits, Policy | Queue | Limits | None]] = [
+    rows: list[tuple[str, Row, Row | None]] = [
         *((f"policies.{row.name}", row, state.policies.get(row.name)) for row in applied.policies),
         *((f"queues.{row.name}", row, state.queues.get(row.name)) for row in applied.queues),
+        *((f"faults.{row.id}", row, state.faults.get(row.id)) for row in applied.faults),
     ]
     if applied.limits is not None:
         rows.append(("limits", applied.limits, state.limits))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from . import admin, asking, audit, devices, giving_back, holding, jobs, sessions
+from . import admin, asking, audit, devices, giving_back, holding, jobs, sessions, verdicts
 from .words import WORDS
 
 __all__ = ["SENTENCES", "WORDS"]
@@ -18,7 +18,7 @@ __all__ = ["SENTENCES", "WORDS"]
 SENTENCES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         code: pair
-        for topic in (admin, asking, audit, devices, giving_back, holding, jobs, sessions)
+        for topic in (admin, asking, audit, devices, giving_back, holding, jobs, sessions, verdicts)
         for code, pair in topic.SENTENCES.items()
     }
 )

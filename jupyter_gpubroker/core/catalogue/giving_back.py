@@ -22,6 +22,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "After {kind} the GPU did not come free in time.",
         "Tras {kind}, la GPU no quedó libre a tiempo.",
     ),
+    "still_giving_back": (
+        "An earlier attempt at {kind} may not be over yet; nothing else is tried before it is.",
+        "Un intento anterior de {kind} quizá no haya terminado; no se intenta otra cosa hasta que termine.",
+    ),
+    "answered_late": (
+        "The attempt at {kind} came to its end after its time; it is undone.",
+        "El intento de {kind} terminó después de su plazo; se deshace.",
+    ),
     "order_overdue": (
         "The process did not answer in time, when asked to free the GPU by {kind}.",
         "El proceso no respondió a tiempo cuando se le pidió liberar la GPU: {kind}.",

@@ -47,6 +47,15 @@ WORDS: Mapping[str, Mapping[str, Pair]] = MappingProxyType(
             "advise": ("advise", "aconsejar"),
             "enforce": ("enforce", "aplicar"),
         },
+        "error": {
+            "ecc": ("memory errors that it could not correct", "errores de memoria que no pudo corregir"),
+            "recovery": ("that it must recover", "que debe recuperarse"),
+        },
+        "remedy": {
+            "drain": ("it comes back by itself if nothing new is seen", "volverá por sí sola si no se ve nada nuevo"),
+            "reset": ("the admin should reset it", "el administrador debería reiniciarla"),
+            "reboot": ("the admin should reboot the machine", "el administrador debería reiniciar el equipo"),
+        },
         "outcome": {
             "finished": ("finished", "terminó"),
             "failed": ("failed", "falló"),

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gpubroker.broker.policy_file import PolicyRefused, parse_duration, parse_policy
 from jupyter_gpubroker.core.model import State
-from jupyter_gpubroker.core.rules import GENTLE, Limits, Policy, Queue, Tier
+from jupyter_gpubroker.core.rules import GENTLE, FaultRule, Limits, Policy, Queue, Remedy, Tier
 
 STATE = State()
 
@@ -103,3 +103,32 @@ def test_what_cannot_be_used_is_refused_with_the_next_step(text: str, sentence: 
     with pytest.raises(PolicyRefused) as refused:
         parse_policy(text, STATE)
     assert sentence in str(refused.value)
+
+
+def test_what_a_fault_means_is_a_row_too() -> None:
+    applied = parse_policy(
+        '[faults.xid-79]\nremedy = "ignore"\n[faults.xid-500]\nprobation = "2h"', State()
+    )
+    assert applied.faults == (
+        FaultRule("xid-79", Remedy.IGNORE),
+        FaultRule("xid-500", Remedy.DRAIN, 7_200_000),
+    )
+
+
+def test_a_site_may_let_the_host_decide_where_the_gpu_tells_nothing() -> None:
+    text = '[policies.gentle]\nhost_decides = true\nserving = "1h"\ngrace = "1h"'
+    (gentle,) = parse_policy(text, State()).policies
+    assert (gentle.host_decides, gentle.serving_ms, gentle.grace_ms) == (True, 3_600_000, 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[policies.gentle]\nhost_decides = 1", "is true or false"),
+        ("[faults.xid79]\nremedy = 'drain'", 'Write "xid-79"'),
+        ("[faults.ecc]\nremedy = 'reste'", "Did you mean 'reset'"),
+    ],
+)
+def test_a_wrong_row_of_these_is_refused_with_the_next_step(text: str, sentence: str) -> None:
+    with pytest.raises(PolicyRefused, match=sentence):
+        parse_policy(text, State())

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpubroker.core.effects import AdmitHold, InspectSlots
+from jupyter_gpubroker.core.effects import InspectSlots
 from jupyter_gpubroker.core.events import OrderAnswered, SlotObservation, SlotsObserved
+from jupyter_gpubroker.core.giveback import kinds_now
 from jupyter_gpubroker.core.model import (
     GiveBackKind,
+    Hold,
+    LeaseId,
     LeaseState,
+    Owner,
     Reason,
     RequestState,
     SlotId,
     SlotSpec,
     SlotState,
+    State,
 )
 from jupyter_gpubroker.errors import Conflict, Refused
-from tests.support.core_world import MINUTE, NODE, SECOND, World, whole
+from tests.support.core_world import MINUTE, NODE, SECOND, STEP_MS, World, whole
 
 EMPTY, PARKED, CHECKPOINTED, RESTARTED = (
     GiveBackKind.EMPTY,
@@ -112,28 +117,56 @@ def test_a_refusal_of_either_side_outweighs_an_offer_of_the_other() -> None:
     assert refused.value.reason.code == "cell_running"
 
 
-@pytest.mark.parametrize("kind", [EMPTY, PARKED])
-def test_nobody_else_acts_while_the_kernel_may_still_be_about_a_late_order(
+@pytest.mark.parametrize("kind", [EMPTY, PARKED, CHECKPOINTED])
+def test_nobody_else_acts_while_somebody_may_still_be_about_a_late_order(
     kind: GiveBackKind,
 ) -> None:
     world = World().devices(whole(0))
-    lease_id = world.holds("k") if kind is EMPTY else working(world, PARKED)
-    world.offers("k", kind, RESTARTED)
-    world.offers("k", CHECKPOINTED, by_server=True)
-    world.releases(lease_id, kind)
-    number = world.lease(lease_id).orders
-    world.wait(world.state.limits.give_back_ms)
+    lease_id = late(world, kind)
     lease = world.lease(lease_id)
     assert (lease.state, lease.order, lease.gave_back) == (LeaseState.ACTIVE, None, None)
     assert lease.cause == Reason.of("order_overdue", kind=kind.value)
     assert world.slot("GPU-0").state is SlotState.LEASED
-    world.do(OrderAnswered(lease.owner, lease.id, number, ok=True))
-    assert world.lease(lease_id) == lease
+    assert kinds_now(world.state, lease, world.now) == (kind,)
+    with pytest.raises(Refused) as refused:
+        world.releases(lease_id, RESTARTED)
+    assert refused.value.reason == Reason.of("still_giving_back", kind=kind.value)
 
 
-def test_an_order_that_fails_or_is_late_at_the_server_is_followed_by_the_next_kind_and_then_by_none() -> (
-    None
-):
+def test_a_late_answer_ends_the_doubt_at_once_or_when_what_was_done_is_undone() -> None:
+    for is_done, wait_ms in ((False, 0), (True, State().limits.resume_ms)):
+        world = World().devices(whole(0))
+        lease_id = late(world, PARKED)
+        world.do(OrderAnswered(Owner("ada"), LeaseId(lease_id), 1, ok=is_done))
+        assert world.lease(lease_id).state is LeaseState.ACTIVE
+        if is_done:
+            world.wait(wait_ms - STEP_MS)
+            assert RESTARTED not in kinds_now(world.state, world.lease(lease_id), world.now)
+            world.wait(STEP_MS)
+        assert RESTARTED in kinds_now(world.state, world.lease(lease_id), world.now)
+
+
+def test_another_process_is_not_held_back_by_what_the_one_before_was_about() -> None:
+    world = World().devices(whole(0))
+    lease_id = late(world, PARKED)
+    world.restarts("k")
+    world.session("k2", predecessor="k")
+    world.offers("k2", RESTARTED)
+    world.applies(lease_id)
+    assert kinds_now(world.state, world.lease(lease_id), world.now) == (RESTARTED,)
+
+
+def late(world: World, kind: GiveBackKind) -> str:
+    """A lease whose order ran out unanswered."""
+    lease_id = world.holds("k") if kind is EMPTY else working(world, PARKED)
+    world.offers("k", *({kind, RESTARTED} - {CHECKPOINTED}))
+    world.offers("k", CHECKPOINTED, by_server=True)
+    world.releases(lease_id, kind)
+    world.wait(world.state.limits.give_back_ms)
+    return lease_id
+
+
+def test_an_order_that_fails_is_followed_by_the_next_kind_and_then_by_none() -> None:
     world = World().devices(whole(0))
     lease_id = working(world, PARKED, RESTARTED)
     world.offers("k", CHECKPOINTED, by_server=True)
@@ -141,7 +174,7 @@ def test_an_order_that_fails_or_is_late_at_the_server_is_followed_by_the_next_ki
     assert order_of(world, lease_id) is PARKED
     world.answers(lease_id, ok=False, reason=Reason.of("callback_late"))
     assert order_of(world, lease_id) is CHECKPOINTED
-    world.wait(world.state.limits.give_back_ms)
+    world.answers(lease_id, ok=False, reason=Reason.of("checkpoint_failed"))
     assert order_of(world, lease_id) is RESTARTED
     world.answers(lease_id, ok=False, reason=Reason.of("save_failed", error="disk full"))
     lease = world.lease(lease_id)
@@ -219,13 +252,12 @@ def test_unpark_brings_the_same_lease_home_under_a_new_epoch() -> None:
     world = World().devices(whole(0), whole(1))
     lease_id = working(world, PARKED)
     park(world, lease_id)
-    world.effects.clear()
     request_id = world.unparks(lease_id)
     lease = world.lease(lease_id)
     assert world.request(request_id).state is RequestState.GRANTED
     assert world.request(request_id).lease_id == lease_id
     assert lease.state is LeaseState.GRANTED
-    assert world.effects == [AdmitHold(SlotId("GPU-0"), 2, lease.id)]
+    assert lease.holds == (Hold(SlotId("GPU-0"), 2),)
     assert lease.order is not None
     assert (lease.order.kind, lease.order.resume) == (PARKED, True)
     world.uses("k", "GPU-0", busy=False)

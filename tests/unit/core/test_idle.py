@@ -1,60 +1,35 @@
-"""What a holder is doing: the table of verdicts, and whose clock runs when."""
+"""Whose clock runs when, and from when on a lease may be taken."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jupyter_gpubroker.core.idle import limit_ms, policy_of, reclaimable_ms, verdict_of
+from jupyter_gpubroker.core.claim import is_takeable
+from jupyter_gpubroker.core.events import NodeUnobserved, PolicyApplied
+from jupyter_gpubroker.core.idle import limit_ms, policy_of, reclaimable_ms
 from jupyter_gpubroker.core.model import (
     Activity,
     Millis,
+    Reason,
     SessionKind,
     SlotSpec,
     Verdict,
 )
 from jupyter_gpubroker.core.rules import GENTLE
-from tests.support.core_world import MINUTE, SECOND, STEP_MS, OnSlot, World, whole
+from tests.support.core_world import MINUTE, NODE, SECOND, STEP_MS, OnSlot, World, whole
 
-IDLE, RUNNING, INPUT, DEBUGGER, UNSEEN = (
+IDLE, RUNNING, INPUT, DEBUGGER = (
     Activity.IDLE,
     Activity.RUNNING,
     Activity.INPUT,
     Activity.DEBUGGER,
-    Activity.UNKNOWN,
 )
 
 
-@pytest.mark.parametrize(
-    ("case", "is_busy", "activity", "context_seen", "verdict"),
-    [
-        ("1 a five-hour cell that prints and sleeps", False, RUNNING, True, Verdict.HOST_BUSY),
-        ("2 a silent computation on the GPU", True, RUNNING, True, Verdict.ACTIVE),
-        ("4 a long download in a cell", False, RUNNING, False, Verdict.HOST_BUSY),
-        ("7 no utilisation on MIG, shell idle", None, IDLE, True, Verdict.UNKNOWN),
-        ("7 no utilisation on MIG, at a prompt", None, INPUT, True, Verdict.UNKNOWN),
-        ("8 a missing number is no zero", None, RUNNING, True, Verdict.UNKNOWN),
-        ("14 low CPU with a busy GPU", True, UNSEEN, True, Verdict.ACTIVE),
-        ("17 a background process uses the GPU", True, IDLE, True, Verdict.ACTIVE),
-        ("36 granted, CUDA never initialised", False, IDLE, False, Verdict.NEVER_USED),
-        ("40 a cell waits in input()", False, INPUT, True, Verdict.WAITING_USER),
-        ("40 a cell stands in the debugger", False, DEBUGGER, True, Verdict.WAITING_USER),
-        ("40 at a prompt before any use", False, INPUT, False, Verdict.WAITING_USER),
-        ("a debugger stop while a thread trains", True, DEBUGGER, True, Verdict.ACTIVE),
-        ("a model is held, its user reads", False, IDLE, True, Verdict.IDLE),
-        ("a kernel that nobody watches", False, UNSEEN, True, Verdict.UNKNOWN),
-    ],
-)
-def test_verdict(
-    case: str, is_busy: bool | None, activity: Activity, context_seen: bool, verdict: Verdict
-) -> None:
-    assert verdict_of(is_busy, activity, context_seen=context_seen) is verdict
-
-
-@pytest.mark.parametrize(
-    "verdict", [Verdict.ACTIVE, Verdict.UNKNOWN, Verdict.SERVING, Verdict.SUSPECT]
-)
+@pytest.mark.parametrize("verdict", [Verdict.ACTIVE, Verdict.UNKNOWN, Verdict.SUSPECT])
 def test_no_limit_ever_runs_against_who_works_or_cannot_be_seen(verdict: Verdict) -> None:
     assert limit_ms(GENTLE, verdict) is None
 
@@ -67,10 +42,10 @@ def test_a_prompt_and_an_idle_shell_have_one_limit_and_a_running_cell_a_longer_o
     assert limit_ms(GENTLE, Verdict.NEVER_USED) == GENTLE.never_used_ms < GENTLE.idle_ms
 
 
-def used_by(world: World, lease_id: str, *, busy: bool | None = False) -> None:
+def used_by(world: World, lease_id: str, *, busy: bool | None = False, **more: Any) -> None:
     """The holder has a context on its slot."""
     lease = world.lease(lease_id)
-    world.uses(lease.session_id, lease.holds[0].slot_id, busy=busy)
+    world.uses(lease.session_id, lease.holds[0].slot_id, busy=busy, **more)
 
 
 def spell_ms(world: World, lease_id: str) -> int:
@@ -160,18 +135,115 @@ def test_a_running_cell_is_not_idle_however_long_it_is_quiet() -> None:
     assert reclaimable_ms(world.state, lease) == lease.verdict_since_ms + GENTLE.host_busy_ms
 
 
-def test_nothing_known_resets_the_clock() -> None:
+def test_nothing_known_for_long_resets_the_clock() -> None:
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     used_by(world, lease_id)
     world.wait(20 * MINUTE)
     used_by(world, lease_id, busy=None)
-    world.look()
+    world.wait(2 * MINUTE)
     assert world.lease(lease_id).verdict is Verdict.UNKNOWN
     assert reclaimable_ms(world.state, world.lease(lease_id)) is None
     used_by(world, lease_id)
     world.look()
     assert spell_ms(world, lease_id) == 0
+
+
+def test_a_missed_sample_stops_the_clock_and_nothing_is_taken_meanwhile() -> None:
+    """Case 38: a source that fails now and then keeps nobody for ever."""
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    used_by(world, lease_id)
+    world.wait(GENTLE.idle_ms + MINUTE)
+    spell = spell_ms(world, lease_id)
+    used_by(world, lease_id, busy=None)
+    world.wait(3 * STEP_MS)
+    assert world.lease(lease_id).verdict is Verdict.IDLE
+    assert not is_takeable(world.state, world.lease(lease_id), world.now)
+    used_by(world, lease_id)
+    world.wait(STEP_MS)
+    assert spell_ms(world, lease_id) == spell + STEP_MS
+    assert is_takeable(world.state, world.lease(lease_id), world.now)
+
+
+def test_a_node_out_of_sight_for_a_moment_is_no_new_start() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    used_by(world, lease_id)
+    world.wait(20 * MINUTE)
+    spell = spell_ms(world, lease_id)
+    world.do(NodeUnobserved(NODE, Reason.of("probe_unavailable", problem="hanging")))
+    assert world.lease(lease_id).verdict is Verdict.UNKNOWN
+    world.now = Millis(world.now + 20 * SECOND)
+    world.look()
+    assert world.lease(lease_id).verdict is Verdict.IDLE
+    assert spell_ms(world, lease_id) == spell
+
+
+def test_a_pause_between_two_bursts_is_no_rest_and_a_rest_counts_from_its_beginning() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    used_by(world, lease_id, busy=True)
+    world.look()
+    used_by(world, lease_id)
+    world.wait(9 * SECOND, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.ACTIVE
+    world.wait(2 * SECOND, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.IDLE
+    assert spell_ms(world, lease_id) == 10 * SECOND
+
+
+def test_a_short_idle_limit_is_not_held_up_by_the_pause_that_is_no_rest() -> None:
+    world = World().devices(whole(0))
+    world.do(PolicyApplied((replace(GENTLE, idle_ms=2 * SECOND),)))
+    lease_id = world.holds("k")
+    used_by(world, lease_id, busy=True)
+    world.look()
+    used_by(world, lease_id)
+    world.wait(3 * SECOND, SECOND)
+    assert is_takeable(world.state, world.lease(lease_id), world.now)
+
+
+def test_work_on_the_host_without_a_cell_counts_once_it_lasts() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    used_by(world, lease_id)
+    world.wait(10 * MINUTE)
+    used_by(world, lease_id, host_busy=True)
+    world.wait(9 * SECOND, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.IDLE
+    world.wait(2 * SECOND, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.HOST_BUSY
+    used_by(world, lease_id, host_busy=False)
+    world.wait(3 * MINUTE, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.IDLE
+    assert spell_ms(world, lease_id) == 3 * MINUTE - SECOND
+
+
+def test_a_moment_of_work_on_the_host_does_not_move_the_idle_clock() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    used_by(world, lease_id)
+    world.look()
+    since_ms = world.lease(lease_id).verdict_since_ms
+    for _ in range(30):
+        used_by(world, lease_id, host_busy=True)
+        world.wait(2 * SECOND, SECOND)
+        used_by(world, lease_id, host_busy=False)
+        world.wait(58 * SECOND, SECOND)
+    assert world.lease(lease_id).verdict_since_ms == since_ms
+
+
+def test_a_grace_longer_than_the_limits_holds_off_the_taking() -> None:
+    world = World().devices(whole(0))
+    world.do(PolicyApplied((replace(GENTLE, grace_ms=40 * MINUTE),)))
+    lease_id = world.holds("k")
+    used_by(world, lease_id)
+    world.wait(39 * MINUTE)
+    assert reclaimable_ms(world.state, world.lease(lease_id)) == (
+        world.lease(lease_id).since_ms + 40 * MINUTE
+    )
+    assert not is_takeable(world.state, world.lease(lease_id), world.now)
 
 
 def test_a_slice_without_counters_is_idle_only_when_nobody_is_on_it() -> None:
@@ -182,7 +254,16 @@ def test_a_slice_without_counters_is_idle_only_when_nobody_is_on_it() -> None:
     world.look()
     assert world.lease(lease_id).verdict is Verdict.NEVER_USED
     used_by(world, lease_id, busy=None)
-    world.look()
+    world.wait(2 * MINUTE)
+    assert world.lease(lease_id).verdict is Verdict.UNKNOWN
+
+
+def test_an_empty_list_beside_memory_in_use_is_no_proof_that_nobody_is_there() -> None:
+    """NVIDIA/open-gpu-kernel-modules#614: the list may be empty inside a container."""
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.shown["GPU-0"] = OnSlot(processes=(), busy=None, memory_mib=30_000)
+    world.wait(2 * MINUTE)
     assert world.lease(lease_id).verdict is Verdict.UNKNOWN
 
 
@@ -261,7 +342,7 @@ def test_a_job_is_shown_as_working_or_idle_by_the_device_alone() -> None:
     world.look()
     assert world.lease("j").verdict is Verdict.ACTIVE
     world.uses(job_id, "GPU-0", busy=False)
-    world.look()
+    world.wait(MINUTE)
     assert world.lease("j").verdict is Verdict.IDLE
     assert policy_of(world.state, world.lease("j")) is None
 
