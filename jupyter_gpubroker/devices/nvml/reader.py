@@ -26,7 +26,6 @@ from ..reader import (
     Missing,
     ProcessReading,
     Signal,
-    SlotFound,
     SlotReading,
     available,
 )
@@ -50,7 +49,7 @@ class NvmlReader:
         # There the counters read 0 and the list is empty whatever runs (microsoft/WSL#7162, dask/distributed#5342).
         self._is_windows_below = is_windows_below()
         self._gpus: dict[str, GpuFound] = {}
-        self._slots: dict[str, tuple[GpuFound, SlotFound]] = {}
+        self._slots: tuple[str, ...] = ()
         self._refusals: Refusals = set()
         self._use: dict[str, Use] = {}
         self._monitor = Monitor()
@@ -75,7 +74,7 @@ class NvmlReader:
         return Inventory("nvml", driver_version, gpus, tuple(calls.problems))
 
     def observe(self, slot_uuids: Sequence[str] | None = None) -> tuple[SlotReading, ...]:
-        wanted = tuple(self._slots) if slot_uuids is None else slot_uuids
+        wanted = self._slots if slot_uuids is None else slot_uuids
         return tuple(self._observe(slot_uuid, self._refusals) for slot_uuid in wanted)
 
     def health(self) -> tuple[GpuReading, ...]:
@@ -126,7 +125,7 @@ class NvmlReader:
 
     def _remember(self, gpus: Sequence[GpuFound]) -> None:
         self._gpus = {gpu.uuid: gpu for gpu in gpus}
-        self._slots = {slot.uuid: (gpu, slot) for gpu in gpus for slot in gpu.slots}
+        self._slots = tuple(slot.uuid for gpu in gpus for slot in gpu.slots)
         self._refusals.clear()
         self._use = {slot: use for slot, use in self._use.items() if slot in self._slots}
         self._monitor.keep_only(set(self._slots))

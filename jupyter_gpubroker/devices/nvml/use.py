@@ -16,6 +16,8 @@ _RETRIES = 3
 # Per-process samples may be late; asking further back than the last tick keeps a busy process from looking idle
 # (XuehaiPan/nvitop#83). It stays busy for up to this long after its last work.
 WINDOW_US_MIN = 2_000_000
+# A sample speaks of at most so long before it (nvml.h: 1/6 s to 1 s).
+PERIOD_US_MAX = 1_000_000
 # A figure is repeated for so long when a second look comes before the driver has sampled again.
 HOLD_US = 2_000_000
 _VALUE_FIELDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -55,10 +57,12 @@ def device_use(calls: Calls, handle: Handle, last: Use | None, now_us: int) -> U
     if not values:
         calls.lack("utilisation", "no_samples")
     newest_us = max(sample.timeStamp for sample in fresh)
+    # The ring forgets: after a long pause it begins later than asked for.
+    begun_us = max(since_us, min(sample.timeStamp for sample in fresh) - PERIOD_US_MAX)
     return Use(
         # Rounded up: work that was seen is never 0.
         -(-sum(values) // len(values)) if values else None,
-        newest_us - since_us,
+        newest_us - begun_us,
         newest_us,
     )
 

@@ -233,6 +233,12 @@ def test_a_clock_that_is_set_back_hides_no_samples(reader, clock, nvml_library):
     assert since <= time.time_ns() // 1000 - 3_500_000_000
 
 
+def test_a_window_covers_no_more_than_the_ring_remembers(reader, clock):
+    # Asked for more than a minute, the driver has the last 120 samples, 20 s of them.
+    clock.pass_ms(-60_000)
+    assert 19_000 < (look(reader).window_ms or 0) < 21_100
+
+
 def test_late_process_samples_are_waited_for(reader, nvml_library):
     look(reader)
     device = ctypes.c_ulonglong.in_dll(nvml_library, "stub_samples_since").value
