@@ -32,7 +32,7 @@ class Meter:
     def look(self, state: State, now: Millis, wall_s: float) -> None:
         before, self._looked_ms = self._looked_ms, now
         lasted_ms = 0 if before is None else now - before
-        for owner, share in shares(state).items():
+        for owner, share in shares(state, now).items():
             key = int(wall_s // HOUR_S), _named(owner)
             sums = self._sums.setdefault(key, Counter())
             for name in UsageRow.AMOUNTS:

@@ -43,15 +43,15 @@ def usage(since_ms: int, as_json: bool) -> None:
                     one.idle_ms,
                     one.wanted_ms,
                     one.outside_ms,
+                    one.spared_ms,
                 )
             ),
             str(one.taken),
-            str(one.spared),
         )
         for one in view.people
     ]
     if rows:
-        headings = ("WHO", "HELD", "AT WORK", "IDLE", "WANTED", "OUTSIDE", "TAKEN", "WOULD TAKE")
+        headings = ("WHO", "HELD", "AT WORK", "IDLE", "WANTED", "OUTSIDE", "WOULD FREE", "TAKEN")
         render.echo_table(headings, rows)
 
 

@@ -35,7 +35,7 @@ def observed(draft: Draft, node_id: NodeId, looks: Mapping[SlotId, SlotObservati
     before = {_key(use): use for use in telemetry.uses}
     elsewhere = [use for use in telemetry.uses if use.slot_id not in looks]
     seen = [use for slot_id, look in looks.items() for use in _uses(draft, slot_id, look)]
-    now_on = [replace(use, since_ms=before.get(_key(use), use).since_ms) for use in seen]
+    now_on = [_continued(use, before.get(_key(use))) for use in seen]
     draft.put(replace(telemetry, uses=(*elsewhere, *now_on)), Reason.of("observed"))
     for use in now_on:
         if _key(use) not in before:
@@ -58,6 +58,19 @@ def warnings(state: State, session: Session) -> tuple[Reason, ...]:
     )
 
 
+def _continued(use: UnleasedUse, before: UnleasedUse | None) -> UnleasedUse:
+    """As it is seen now, since it began."""
+    if before is None:
+        return use
+    quiet_ms = before.quiet_since_ms
+    is_still_quiet = use.quiet_since_ms is not None and quiet_ms is not None
+    return replace(
+        use,
+        since_ms=before.since_ms,
+        quiet_since_ms=quiet_ms if is_still_quiet else use.quiet_since_ms,
+    )
+
+
 def _uses(draft: Draft, slot_id: SlotId, look: SlotObservation) -> Iterator[UnleasedUse]:
     state, slot = draft.state, draft.state.slots[slot_id]
     lease = None if slot.lease_id is None else state.leases[slot.lease_id]
@@ -68,6 +81,8 @@ def _uses(draft: Draft, slot_id: SlotId, look: SlotObservation) -> Iterator[Unle
             continue
         kind = _kind(state, slot, lease, process)
         if kind is not None:
+            is_alone = len(processes) == 1 and process.computes is None
+            computes = look.busy if is_alone else process.computes
             yield UnleasedUse(
                 slot_id=slot_id,
                 pid=process.pid,
@@ -76,6 +91,8 @@ def _uses(draft: Draft, slot_id: SlotId, look: SlotObservation) -> Iterator[Unle
                 start_ticks=process.start_ticks,
                 uid=process.uid,
                 holder_id=process.holder_id,
+                computes=computes,
+                quiet_since_ms=draft.now if computes is False else None,
             )
 
 

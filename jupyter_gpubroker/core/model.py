@@ -424,7 +424,8 @@ class UnleasedUse:
     """A process that is on a slot without a lease there, since when.
 
     `kind`: `unleased`; `parked`, a parked holder that computes; `left`, one whose holder should be gone. `holder_id` is whose
-    it is, if anybody's that the broker knows.
+    it is, if anybody's that the broker knows. `quiet_since_ms`: since when it has not computed; None if it does, or nobody
+    can tell (`computes`).
     """
 
     slot_id: SlotId
@@ -434,6 +435,8 @@ class UnleasedUse:
     start_ticks: int | None = None
     uid: int | None = None
     holder_id: str | None = None
+    computes: bool | None = None
+    quiet_since_ms: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)

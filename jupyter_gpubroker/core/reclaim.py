@@ -16,6 +16,7 @@ from .idle import is_fresh, noted, policy_of
 from .model import Lease, Millis, Mode, Notice, Reason, RequestId, State
 from .table import found
 
+ONLY_ADVISED = "only_advised"
 _WITHDRAWN_BY_MODE = Reason.of("notice_withdrawn", why="only_observed")
 
 
@@ -52,7 +53,7 @@ def due(draft: Draft, lease: Lease) -> None:
     elif not is_for_end and not is_fresh(draft.state, lease, draft.now):
         draft.put(replace(lease, notice=None), Reason.of("samples_stale"))
     elif modes.of_lease(draft.state, lease) is not Mode.ENFORCE:
-        giveback.stay(draft, lease, Reason.of("only_advised"))
+        giveback.stay(draft, lease, Reason.of(ONLY_ADVISED))
     elif not (is_for_end or notice.shown or notice.doubled):
         longer = Millis(2 * notice.due_ms - notice.issued_ms)
         doubled = replace(notice, due_ms=longer, doubled=True)

@@ -37,7 +37,14 @@ class Committed:
 class UsageRow:
     """GPU time of one owner within an hour (Unix time / 3600 s), in thousandths of a GPU x ms."""
 
-    AMOUNTS: ClassVar[tuple[str, ...]] = ("held", "productive", "idle", "wanted", "outside")
+    AMOUNTS: ClassVar[tuple[str, ...]] = (
+        "held",
+        "productive",
+        "idle",
+        "wanted",
+        "outside",
+        "spared",
+    )
     hour: int
     owner: str
     held: int = 0
@@ -45,6 +52,7 @@ class UsageRow:
     idle: int = 0
     wanted: int = 0
     outside: int = 0
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ usage = sa.Table(
     sa.Column("idle", sa.BigInteger, nullable=False),
     sa.Column("wanted", sa.BigInteger, nullable=False),
     sa.Column("outside", sa.BigInteger, nullable=False),
+    sa.Column("spared", sa.BigInteger, nullable=False),
 )
 
 # One row. `incarnation` counts the brokers that opened this database; a commit of any but the newest fails. The clock's

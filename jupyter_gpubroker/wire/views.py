@@ -385,8 +385,8 @@ class AuditView(Struct, frozen=True):
 class UseView(Struct, frozen=True):
     """What one person had within the time: GPU time in ms, a slice by its share of the GPU.
 
-    `wanted_ms` is the part of `idle_ms` while somebody waited for it; `outside_ms` was used without a lease. `taken` counts
-    leases that the rules took, `spared` those that they would have taken had they been enforced.
+    `wanted_ms` is the part of `idle_ms` while somebody waited for it, `outside_ms` that of `held_ms` without a lease, and
+    `spared_ms` what the rules would have freed had they been enforced. `taken` and `spared` count leases.
     """
 
     owner: str
@@ -395,6 +395,7 @@ class UseView(Struct, frozen=True):
     idle_ms: int
     wanted_ms: int
     outside_ms: int
+    spared_ms: int
     taken: int
     spared: int
 

@@ -312,6 +312,7 @@ export interface UseView {
   readonly idle_ms: number;
   readonly wanted_ms: number;
   readonly outside_ms: number;
+  readonly spared_ms: number;
   readonly taken: number;
   readonly spared: number;
 }

@@ -69,8 +69,8 @@ def _summary(people: list[UseView]) -> Reason:
         idle_ms=sum(one.idle_ms for one in people),
         wanted_ms=sum(one.wanted_ms for one in people),
         taken=sum(one.taken for one in people),
-        spared=sum(one.spared for one in people),
-        interrupted=sum(one.spared > 0 for one in people),
+        spared_ms=sum(one.spared_ms for one in people),
+        interrupted=sum(one.spared > 0 or one.spared_ms > 0 for one in people),
     )
 
 

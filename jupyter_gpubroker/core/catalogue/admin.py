@@ -83,12 +83,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "usage_summary": (
         (
             "{held_ms} of GPU time were held: {productive_ms} at work, {idle_ms} idle, {wanted_ms} of it while somebody "
-            "waited. The rules took {taken} leases; enforced, they would have taken {spared} more, and so interrupted "
-            "{interrupted} people."
+            "waited. The rules took {taken} leases; enforced, they would have freed {spared_ms} more, and so "
+            "interrupted {interrupted} people."
         ),
         (
             "Se tuvieron {held_ms} de tiempo de GPU: {productive_ms} trabajando, {idle_ms} sin uso, {wanted_ms} de ello "
-            "mientras alguien esperaba. Las reglas retiraron {taken} concesiones; aplicadas, habrían retirado {spared} más, "
+            "mientras alguien esperaba. Las reglas retiraron {taken} concesiones; aplicadas, habrían liberado {spared_ms} más, "
             "interrumpiendo a {interrupted} personas."
         ),
     ),

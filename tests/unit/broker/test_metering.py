@@ -36,4 +36,4 @@ def test_who_is_known_by_uid_alone_gets_a_name(monkeypatch) -> None:
     meter = Meter()
     meter.look(world.state, Millis(0), 0)
     meter.look(world.state, Millis(1), 0)
-    assert list(meter.take()) == [UsageRow(0, "root", outside=1_000)]
+    assert list(meter.take()) == [UsageRow(0, "root", held=1_000, productive=1_000, outside=1_000)]

@@ -26,6 +26,7 @@ def upgrade() -> None:
         sa.Column("idle", sa.BigInteger(), nullable=False),
         sa.Column("wanted", sa.BigInteger(), nullable=False),
         sa.Column("outside", sa.BigInteger(), nullable=False),
+        sa.Column("spared", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("hour", "owner"),
     )
     op.create_index(
