@@ -1,7 +1,8 @@
 """The node agent: reads the devices through the probe, attributes processes, and emits core events.
 
-It emits `InventoryReported` first, then `SlotsObserved` at every tick and whenever `inspect` asks, and `NodeUnobserved`
-when the devices cannot be read. What was not read is None in the events; what it means is the core's business.
+It emits `InventoryReported` first, then `SlotsObserved` at every tick and whenever `inspect` asks, `GpusObserved` when
+there is news of their condition, and `NodeUnobserved` when the devices cannot be read. What was not read is None in the events;
+what it means is the core's business.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..core.events import (
+    GpusObserved,
     InventoryReported,
     NodeUnobserved,
     SlotObservation,
@@ -25,7 +27,7 @@ from ..core.model import Gpu, GpuId, MiB, NodeId, Reason, SlotId, SlotKind
 from ..devices.child import ChildError, ChildUnavailable
 from ..devices.probe_client import ProbeClient
 from ..devices.reader import CHANGED, NO_NVIDIA_DEVICE, Inventory, SlotReading
-from .condition import power_above_idle_mw
+from .condition import Condition, power_above_idle_mw
 from .exempt import Exempt
 from .fencing import Fencing
 from .holdings import Holdings
@@ -34,7 +36,7 @@ from .offload import Hanging, Offload
 from .processes import ProcessTable
 from .stopping import stop
 
-AgentEvent = InventoryReported | SlotsObserved | NodeUnobserved
+AgentEvent = InventoryReported | GpusObserved | SlotsObserved | NodeUnobserved
 
 INTERVAL_S = 1.0
 INVENTORY_EVERY_S = 60.0
@@ -70,6 +72,7 @@ class Agent:
         self._stopping = Offload()
         self._stops: dict[tuple[int, int], tuple[bool, str]] = {}
         self._fencing = fencing
+        self._condition = Condition()
         self._power_mw: dict[SlotId, int] = {}
         self._turn = asyncio.Lock()
         self._inventory: Inventory | None = None
@@ -141,6 +144,9 @@ class Agent:
             return
         readings = await self._probe.health()
         self._power_mw = power_above_idle_mw(readings, self._inventory)
+        news = self._condition.news(readings, self._inventory)
+        if news:
+            self._emit(GpusObserved(self._node_id, news))
 
     async def _look_at_slots(self, wanted: frozenset[SlotId]) -> None:
         if not wanted:
@@ -244,6 +250,7 @@ def inventory_reported(node_id: NodeId, inventory: Inventory) -> InventoryReport
             profile=slot.profile,
             index=found.index,
             simulated=is_simulated,
+            generation=slot.generation,
         )
         for found in inventory.gpus
         for slot in found.slots

@@ -7,6 +7,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,8 @@ from jupyter_gpubroker.agent.holdings import Holder, Holdings, SlotHolding
 from jupyter_gpubroker.agent.processes import ProcessTable
 from jupyter_gpubroker.agent.stopping import Stopped
 from jupyter_gpubroker.core.events import (
+    GpuSeen,
+    GpusObserved,
     InventoryReported,
     NodeUnobserved,
     ProcessOnSlot,
@@ -22,7 +25,7 @@ from jupyter_gpubroker.core.events import (
     SlotObservation,
     SlotsObserved,
 )
-from jupyter_gpubroker.core.model import LeaseId, MiB, NodeId, Reason, SlotId
+from jupyter_gpubroker.core.model import GpuId, LeaseId, MiB, NodeId, Reason, SlotId
 from jupyter_gpubroker.devices.child import ChildError, ChildUnavailable
 from jupyter_gpubroker.devices.probe_client import ProbeClient
 from jupyter_gpubroker.devices.reader import (
@@ -153,6 +156,15 @@ async def test_the_inventory_says_what_there_is(setup):
     )
 
 
+async def test_an_instance_is_told_with_its_generation(setup):
+    slot = SlotFound("MIG-1", "mig", 4864, "1g.5gb", gi_id=1, ci_id=0, generation=2)
+    gpu = GpuFound("GPU-1", 0, "", "NVIDIA A100", 40960, mig_enabled=True, slots=(slot,))
+    setup.probe.found = Inventory("nvml", "1", (gpu,))
+    setup.probe.readings["MIG-1"] = replace(EMPTY, uuid="MIG-1")
+    (reported,) = await setup.look()
+    assert [seen.generation for seen in reported.slots] == [2]
+
+
 async def test_a_slot_of_unknown_memory_satisfies_no_demand_for_memory(setup):
     gpu = GpuFound("GPU-1", 0, "", "GB10", None, slots=(SlotFound("GPU-1", "gpu", None),))
     setup.probe.found = Inventory("nvml", "1", (gpu,))
@@ -191,6 +203,26 @@ async def test_a_holders_process_is_told_with_its_use(setup):
             computes=True,
         ),
     )
+
+
+async def test_the_condition_of_the_gpus_is_told_before_their_slots_and_once(setup):
+    setup.probe.conditions = (
+        GpuReading("GPU-1", power_mw=120_000, power_idle_mw=50_000, recovery_action="none"),
+    )
+    enough = asyncio.Event()
+
+    def emit(event: object) -> None:
+        setup.events.append(event)
+        if len(setup.events) == 4:
+            enough.set()
+
+    agent = Agent(NODE, setup.probe, holdings=Holdings, emit=emit, interval_s=0.001)
+    agent.start()
+    await asyncio.wait_for(enough.wait(), 10)
+    await agent.close()
+    _, gpus, first, second = setup.events[:4]
+    assert gpus == GpusObserved(NODE, (GpuSeen(GpuId("GPU-1"), "none"),))
+    assert [look.slots[0].power_above_idle_mw for look in (first, second)] == [70_000, 70_000]
 
 
 async def test_what_could_not_be_read_stays_unknown(setup):
