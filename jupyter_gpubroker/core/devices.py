@@ -117,7 +117,8 @@ def _slot_reported(draft: Draft, node_id: NodeId, seen: SlotSeen, gpu: Gpu) -> N
         health.withdraw(draft, slot, reason, "device_lost")
     elif is_lost(slot):
         _find_again(draft, slot, draft.state.gpus[gpu.id])
-    if old is not None and old.generation != slot.generation:
+    # The counts begin anew with the broker: less than before tells nothing.
+    if old is not None and old.generation < slot.generation:
         _end_holder(draft, slot)
 
 
