@@ -21,12 +21,13 @@ from traitlets import Unicode
 
 from ..client.places import Places, is_off
 from ..wire import routes
-from ..wire.views import SessionsView
+from ..wire.views import LeaseView, SessionsView
 from . import changes, checkpoint, hints, hosts, restart, settings
 from .checkpoint import Checkpoints
 from .desk import Desk
 from .environment import is_inherited
 from .handlers import HANDLERS
+from .hosts import Launched
 from .link import ServerLink
 from .orders import Offers, Orders
 from .provisioner import GPUBrokerProvisioner
@@ -35,6 +36,7 @@ from .tap import tapped
 
 PROVISIONER = "gpubroker-provisioner"
 _PLAIN_PROVISIONER = "local-provisioner"
+RELEASED = "released"  # the reason of a lease that its own user gives back
 _CONNECTION_CLASS = "kernel_websocket_connection_class"
 
 
@@ -71,7 +73,10 @@ class GPUBrokerExtension(ExtensionApp):
         self._checkpoints = Checkpoints(places)
         self._offers = Offers(self.link, self._checkpoints.offer, self.log)
         restarts = Restarts(
-            places.state / "restore", self.link.has_order, partial(self.link.call, routes.ANSWER)
+            places.state / "restore",
+            self.link.has_order,
+            partial(self.link.call, routes.ANSWER),
+            self._kernel_restarted,
         )
         executors = {
             checkpoint.KIND: self._checkpoints.carry_out,
@@ -121,6 +126,13 @@ class GPUBrokerExtension(ExtensionApp):
             factory.default_provisioner_name = PROVISIONER
         else:
             self.log.warning("other_default_provisioner name=%s", factory.default_provisioner_name)
+
+    def _kernel_restarted(self, kernel: Launched, lease: LeaseView) -> None:
+        assert self.link is not None
+        watch = self.link.watches.get(str(kernel.body.kernel_id))
+        is_asked_for = lease.reason is not None and lease.reason.code == RELEASED
+        if watch is not None and not is_asked_for:
+            watch.tell_of_restart()
 
     def _connected(self) -> None:
         """What is started from the server's own environment, such as a terminal, is to see no GPU either."""

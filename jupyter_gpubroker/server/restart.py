@@ -25,19 +25,22 @@ MANIFEST = "manifest.json"
 LOOK_S = 0.1
 
 IsOpen = Callable[[str, int], bool]
+Restarted = Callable[[Launched, LeaseView], None]
 Tell = Callable[[str, AnswerBody], Awaitable[LeaseView]]
 
 
 class Restarts:
     """`folder` holds one folder per kernel, named for its connection file, which every restart keeps.
 
-    `is_open(lease, number)` tells whether an order still stands; `tell(lease, answer)` answers it.
+    `is_open(lease, number)` tells whether an order still stands; `tell(lease, answer)` answers it; `restarted` hears of each
+    restart, for the front ends.
     """
 
-    def __init__(self, folder: Path, is_open: IsOpen, tell: Tell) -> None:
+    def __init__(self, folder: Path, is_open: IsOpen, tell: Tell, restarted: Restarted) -> None:
         self._folder = folder
         self._is_open = is_open
         self._tell = tell
+        self._restarted = restarted
 
     async def carry_out(self, kernel: Launched, lease: LeaseView, order: OrderView) -> AnswerBody:
         """Restart the kernel once it has saved. Raises one of `hosts.UNAVAILABLE` with nothing done."""
@@ -49,6 +52,7 @@ class Restarts:
             reason = ReasonBody("order_overdue", {"kind": KIND})
             return AnswerBody(order.number, ok=False, reason=reason)
         await kernel.manager.parent.restart_kernel(kernel.body.kernel_id)
+        self._restarted(kernel, lease)
         return answer
 
     async def _is_saved(self, kernel: Launched, lease_id: str, order: OrderView) -> bool:

@@ -72,6 +72,12 @@ class KernelWatch:
             self._connections.discard(connection)
             self._changed()
 
+    def tell_of_restart(self) -> None:
+        """The process was replaced, and no page asked for it: without a word they wait for what the old one was doing."""
+        for connection in tuple(self._connections):
+            with suppress(AttributeError):  # not every connection class has it
+                connection.on_kernel_restarted()  # type: ignore[attr-defined]
+
     def heard(self, message: Message) -> None:
         if self._state is not None:
             self._become(after(self._state, message))

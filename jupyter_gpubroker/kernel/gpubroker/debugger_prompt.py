@@ -7,7 +7,6 @@ away.
 
 from __future__ import annotations
 
-import bdb
 import cmd
 import functools
 import pdb  # noqa: T100 - whose prompt it is
@@ -15,15 +14,11 @@ import re
 import sys
 from typing import Any, Callable
 
-from .errors import GPUBrokerError, Interrupted, Plain
+from .errors import GPUBrokerError, Interrupted
 from .sentences import say
 from .telling import tell
 
 _COMMAND = re.compile(r"\s*%gpu(?:\s|$)")
-
-
-class Quit(Plain, bdb.BdbQuit):
-    """Ends what a debugger has stopped; the notebook shows the message alone."""
 
 
 def is_command(answer: Any) -> bool:

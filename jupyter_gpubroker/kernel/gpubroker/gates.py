@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import bdb
 import threading
 from typing import Any, Callable, ContextManager, List, Optional
 
@@ -193,8 +194,11 @@ class Gates:
 
 def _ended(is_debugger: bool) -> BaseException:
     """Ends a cell whose kernel is being restarted. A debugger takes an interrupt for the wish to ask again."""
-    sentence = say("restarting_cell")
-    return debugger_prompt.Quit(sentence) if is_debugger else Interrupted(sentence)
+    if not is_debugger:
+        return Interrupted(say("restarting_cell"))
+    # IPython shows nothing of the exception by which a debugger is left.
+    tell(say("restarting_cell"))
+    return bdb.BdbQuit()
 
 
 def _held(sentence: str) -> Exception:

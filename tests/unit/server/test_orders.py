@@ -203,6 +203,9 @@ class KernelsManager:
     async def restart_kernel(self, kernel_id: str) -> None:
         self.done.append(kernel_id)
 
+    def restarted(self, kernel: Launched, _: LeaseView) -> None:
+        self.done.append(f"front ends of {kernel.body.kernel_id}")
+
     async def tell(self, lease_id: str, answer: AnswerBody) -> LeaseView:
         assert lease_id == LEASE
         if self.is_broker_down:
@@ -227,21 +230,21 @@ def save(folder: Path, cause: Any) -> None:
 async def test_a_kernel_is_restarted_once_it_has_saved_for_this_very_order(tmp_path: Path) -> None:
     kernel, kernels = restartable()
     save(tmp_path, {"cause": f"{LEASE}:1"})
-    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell)
+    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell, kernels.restarted)
     work = asyncio.create_task(restarts.carry_out(kernel, lease_view(LEASE), order(2, "restarted")))
     done, _ = await asyncio.wait({work}, timeout=0.3)
     assert not done, "what was saved before was for another order"
     assert kernels.done == []
     save(tmp_path, {"cause": f"{LEASE}:2"})
     assert await work == AnswerBody(2, ok=True)
-    assert kernels.done == [AnswerBody(2, ok=True), "kernel"], "told first"
+    assert kernels.done == [AnswerBody(2, ok=True), "kernel", "front ends of kernel"], "told first"
 
 
 async def test_a_kernel_is_not_restarted_when_the_broker_cannot_be_told(tmp_path: Path) -> None:
     kernel, kernels = restartable()
     kernels.is_broker_down = True
     save(tmp_path, {"cause": f"{LEASE}:1"})
-    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell)
+    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell, kernels.restarted)
     with pytest.raises(BrokerDown):
         await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
     assert kernels.done == []
@@ -251,7 +254,7 @@ async def test_a_kernel_is_not_restarted_for_an_order_that_had_run_out(tmp_path:
     kernel, kernels = restartable()
     kernels.has_given_up = True
     save(tmp_path, {"cause": f"{LEASE}:1"})
-    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell)
+    restarts = Restarts(tmp_path, lambda _lease, _number: True, kernels.tell, kernels.restarted)
     answer = await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
     assert not answer.ok
     assert "kernel" not in kernels.done
@@ -263,7 +266,9 @@ async def test_a_kernel_that_has_not_saved_is_never_restarted(tmp_path: Path, fo
     if found is not None:
         save(tmp_path, found)
     looks = iter([True, True, False])
-    restarts = Restarts(tmp_path, lambda _lease, _number: next(looks), kernels.tell)
+    restarts = Restarts(
+        tmp_path, lambda _lease, _number: next(looks), kernels.tell, kernels.restarted
+    )
     answer = await restarts.carry_out(kernel, lease_view(LEASE), order(1, "restarted"))
     assert not answer.ok
     assert answer.reason is not None

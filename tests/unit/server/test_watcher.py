@@ -166,3 +166,18 @@ def test_watches_are_found_by_kernel_until_forgotten() -> None:
     watches.forget("kernel")
     assert watches.get("kernel") is None
     assert all(stream.closed() for stream in manager.streams)
+
+
+def test_open_pages_are_told_that_the_process_was_replaced() -> None:
+    class Page(Connection):
+        is_told = False
+
+        def on_kernel_restarted(self) -> None:
+            self.is_told = True
+
+    unknown, page = Connection(), Page()
+    watch, _, _ = watching()
+    for connection in (unknown, page):
+        watch.connected(connection)
+    watch.tell_of_restart()
+    assert page.is_told
