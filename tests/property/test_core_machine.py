@@ -13,6 +13,9 @@ from hypothesis.stateful import precondition, rule
 
 from jupyter_gpubroker.core.decide import next_deadline
 from jupyter_gpubroker.core.events import (
+    GpuFault,
+    GpuSeen,
+    GpusObserved,
     JobCancelled,
     JobEnded,
     JobStarted,
@@ -132,6 +135,14 @@ class Broker(CheckedBroker):
         else:
             self.report(slots)
             self.look()
+
+    @rule(
+        pick=picks, what=st.sampled_from(["xid", "ecc"]), code=st.sampled_from([13, 48, 79, 999]),
+        action=st.sampled_from([None, None, "none", "gpu_reset"]),
+    )  # fmt: skip
+    def gpu_complains(self, pick: int, what: str, code: int, action: str | None) -> None:
+        gpu_id = (GPUS + SLICES)[pick % 5].gpu_id
+        self.do(GpusObserved(NODE, (GpuSeen(gpu_id, action, (GpuFault(what, code),)),)))
 
     # --- time and rules -----------------------------------------------------------------------------------------------
 

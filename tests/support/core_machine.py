@@ -8,6 +8,8 @@ from jupyter_gpubroker.core.check import transition_violations, violations
 from jupyter_gpubroker.core.decide import advance, apply, effects_of, next_deadline, step
 from jupyter_gpubroker.core.events import (
     Event,
+    GpuSeen,
+    GpusObserved,
     JobEnded,
     ProcessOnSlot,
     SessionEnded,
@@ -35,10 +37,12 @@ from jupyter_gpubroker.core.model import (
     Verdict,
 )
 from jupyter_gpubroker.core.queue import expected_ms, place_in_line
+from jupyter_gpubroker.core.rules import DEFAULT_FAULTS
 from jupyter_gpubroker.errors import Refused
 from tests.support.core_world import FLOOR_MIB, NODE, inventory, slice_of, whole
 
 GPUS = (whole(0), whole(1), whole(2, "NVIDIA A100", 81_920))
+PROBATION_MS = max(rule.probation_ms for rule in DEFAULT_FAULTS)
 SLICES = (slice_of(3, "a", "3g.40gb", 40_448), slice_of(3, "b", "1g.10gb", 9_856))
 
 
@@ -186,8 +190,11 @@ class CheckedBroker(RuleBasedStateMachine):
                 self.do(JobEnded(job.owner, job.id, job.attempt, None))
         self.on_slot.clear()
         self.report(GPUS + SLICES)
-        for _ in range(2):
-            self.now = Millis(self.now + 60_000)
+        well = tuple(GpuSeen(gpu_id, "none") for gpu_id in self.state.gpus)
+        self.look()
+        self.do(GpusObserved(NODE, well))
+        for wait_ms in (60_000, PROBATION_MS, 60_000):
+            self.now = Millis(self.now + wait_ms)
             self.tick()
             self.look()
         ids = {slot.id for slot in self.present}
