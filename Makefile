@@ -15,6 +15,8 @@ SIMULATE := GPUBROKER_SIMULATE="$${GPUBROKER_SIMULATE:-auto:2xH200}"
 PLAYGROUND := playground
 LAB_ARGS ?=
 PYTEST_ARGS ?=
+# Most tests wait more than they compute. The slow ones come first by name; a file's tests share what is costly to start.
+SIDE_BY_SIDE := --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 ROOT_ARGS := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help
@@ -35,7 +37,12 @@ demo: $(USER_STAMP) ## play the whole story by itself, on simulated GPUs
 .PHONY: test
 test: lint ## check style and types, then run every test that needs no NVIDIA GPU (PYTEST_ARGS="-k queue" is passed on)
 	tools/packages.sh
-	$(BIN)/pytest -m "not hardware" $(PYTEST_ARGS)
+	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not hardware and not long" $(PYTEST_ARGS)
+
+.PHONY: long
+long: $(TEST_STAMP) ## look for what is rare: the same rules under many more random events and crashes, and large workloads
+	GPUBROKER_CRASH_CYCLES=2000 GPUBROKER_BROKER_CRASH_CYCLES=200 $(BIN)/pytest $(SIDE_BY_SIDE) --timeout 7200 \
+		--hypothesis-profile=long tests/crash tests/property tests/integration/sim $(PYTEST_ARGS)
 
 .PHONY: hardware
 hardware: $(TEST_STAMP) ## check on a real GPU what only one can tell, and switch on what was seen to work (8 minutes)

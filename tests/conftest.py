@@ -26,7 +26,10 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 LEFT_BEHIND_WAIT_S = 10.0
 
 # Shared, slow machines: no deadline per example. The same examples each time: a red run can be repeated.
-hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=60
+)
+hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=3_000)
 hypothesis.settings.load_profile("repeatable")
 
 

@@ -29,7 +29,7 @@ from tests.crash.examination import epochs_given
 from tests.support.broker import RunningBroker, new_id, running_broker
 from tests.support.database import kept, retold
 
-CYCLES = int(os.environ.get("GPUBROKER_BROKER_CRASH_CYCLES", "20"))
+CYCLES = int(os.environ.get("GPUBROKER_BROKER_CRASH_CYCLES", "10"))
 SEED = int(os.environ.get("GPUBROKER_CRASH_SEED", "20261130"))
 CUSTOMERS = 4
 PATIENCE_S = 30.0

@@ -16,7 +16,7 @@ from jupyter_gpubroker.core.model import State
 from tests.crash.children import digest
 from tests.crash.examination import epochs_given, examine
 
-CYCLES = int(os.environ.get("GPUBROKER_CRASH_CYCLES", "100"))
+CYCLES = int(os.environ.get("GPUBROKER_CRASH_CYCLES", "50"))
 SEED = int(os.environ.get("GPUBROKER_CRASH_SEED", "20261130"))
 CYCLES_PER_DATABASE = 10
 BATCHES_MAX = 30

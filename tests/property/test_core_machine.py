@@ -422,5 +422,5 @@ class Broker(CheckedBroker):
                 self.do(JobEnded(job.owner, job.id, job.attempt, ends[what]))
 
 
-Broker.TestCase.settings = settings(max_examples=60, stateful_step_count=60)
+Broker.TestCase.settings = settings(stateful_step_count=60)
 TestBroker = Broker.TestCase

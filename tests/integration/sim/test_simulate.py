@@ -115,7 +115,10 @@ def on_128_gpus(name: str, rules: Rules = NO_RULES) -> Figures:
 
 @large
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "idle_gpu_h"), [("hold", 7_576), ("cull-60m", 1_561)])
+@pytest.mark.parametrize(
+    ("name", "idle_gpu_h"),
+    [pytest.param("hold", 7_576, marks=pytest.mark.long), ("cull-60m", 1_561)],
+)
 def test_idle_time_agrees_with_the_independent_simulator(name: str, idle_gpu_h: float) -> None:
     figures = on_128_gpus(name)
     assert figures.idle_leased_gpu_h == pytest.approx(idle_gpu_h, rel=0.05)
@@ -124,6 +127,7 @@ def test_idle_time_agrees_with_the_independent_simulator(name: str, idle_gpu_h: 
 
 
 @large
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_bound_agrees_where_jobs_may_be_overtaken_as_there() -> None:
     """There, jobs that fit pass the first in line for twelve hours; here nobody overtakes unless a limit says so."""
