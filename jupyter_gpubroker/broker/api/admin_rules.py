@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from enum import Enum
 
 from ...core.decide import Decision, step
 from ...core.events import PolicyApplied
 from ...core.model import Reason, State
 from ...core.rules import FaultRule, Limits, Policy, Queue
 from ...errors import Refused
+from ...quantities import say_duration
 from ...wire import routes
 from ...wire.views import FollowView, PoliciesView
 from ..policy_file import PolicyRefused, parse_policy
@@ -37,7 +39,7 @@ async def apply_policies(call: Call) -> PoliciesView:
 
 
 def _changes(state: State, applied: PolicyApplied) -> list[str]:
-    """One line for each value that would be another: `policies.gentle.idle_ms: 1800000 -> 60000`."""
+    """One line for each value that would be another: `policies.gentle.idle: 30 min -> 1 min`."""
     rows: list[tuple[str, Row, Row | None]] = [
         *((f"policies.{row.name}", row, state.policies.get(row.name)) for row in applied.policies),
         *((f"queues.{row.name}", row, state.queues.get(row.name)) for row in applied.queues),
@@ -46,11 +48,23 @@ def _changes(state: State, applied: PolicyApplied) -> list[str]:
     if applied.limits is not None:
         rows.append(("limits", applied.limits, state.limits))
     return [
-        f"{where}.{field.name}: {getattr(before, field.name, None)} -> {getattr(row, field.name)}"
+        f"{where}.{field.name.removesuffix('_ms')}: {_shown(before, field.name)} -> {_shown(row, field.name)}"
         for where, row, before in rows
         for field in fields(row)
         if getattr(before, field.name, None) != getattr(row, field.name)
     ]
+
+
+def _shown(row: object, name: str) -> str:
+    """A value as people write it in a policy file."""
+    value = getattr(row, name, None)
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if name.endswith("_ms") and isinstance(value, int):
+        return say_duration(value)
+    return "none" if value is None else str(value)
 
 
 def _follows(decision: Decision) -> Iterator[FollowView]:

@@ -137,7 +137,7 @@ def test_a_policy_file_is_in_force_from_the_start(folders) -> None:
         tried = broker.client.call(
             routes.APPLY_POLICIES, body=b'[policies.gentle]\nidle = "3s"', query={"dry_run": "1"}
         )
-        assert tried.changes == ("policies.gentle.idle_ms: 2000 -> 3000",)
+        assert tried.changes == ("policies.gentle.idle: 2 s -> 3 s",)
 
 
 def test_a_configured_broker_that_is_down_is_not_replaced(folders, monkeypatch) -> None:
