@@ -324,7 +324,7 @@ def test_a_long_poll_wakes_when_something_changes(
         lease = holder.acquire()
         began_s = time.monotonic()
         answer = poll.result(20)
-        assert time.monotonic() - began_s < 2
+        assert time.monotonic() - began_s < 15, "it did not wait its time out"
         assert answer.status_code == 200
         assert answer.headers["ETag"] != etag
         assert [found["id"] for found in answer.json()["leases"]] == [lease.id]

@@ -126,6 +126,8 @@ def test_without_a_broker_there_is_one_plain_sentence(
 ) -> None:
     """In a process without a kernel, which starts faster; what counts is the same."""
     script = """
+import gpubroker.runtime
+gpubroker.runtime.START_S = 0.2  # the patience with a broker that is being started
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 shell.extension_manager.load_extension("gpubroker")
