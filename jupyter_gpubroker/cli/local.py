@@ -42,6 +42,8 @@ def _stop(force: bool) -> None:
     try:
         stopped = stop_broker(url, force=force)
     except BrokerError as error:
+        if error.code != "broker_in_use":
+            raise
         advice = (
             "Leases and jobs would live on without it, but nothing is granted or taken back until another is started. "
             "`gpubroker broker --stop --force` ends it all the same."

@@ -122,3 +122,20 @@ def test_usage_names_nobody_but_oneself_to_who_is_no_admin(machine) -> None:
         status, said = machine.says(who, "usage", "--json")
         people = {one["owner"] for one in json.loads(said)["people"]}
         assert (status, people <= {who.name} or who is ADMIN) == (0, True)
+
+
+def test_a_person_runs_a_batch_job_that_nobody_else_sees(machine) -> None:
+    folder = machine.root / f"home-{ADA.uid}"
+    status, said = machine.says(
+        ADA, "submit", "--name", "j", "--", "sh", "-c", f"id -u > {folder}/ran"
+    )
+    assert status == 0, said
+    job_id = said.splitlines()[0]
+    status, output = machine.says(ADA, "logs", "-f", job_id)
+    assert status == 0, output
+    assert (folder / "ran").read_text().strip() == str(ADA.uid)
+    assert (folder / "ran").stat().st_uid == ADA.uid
+    status, said = machine.says(BOB, "logs", job_id)
+    assert status != 0
+    _, said = machine.says(BOB, "jobs", "--all")
+    assert job_id[:8] not in said

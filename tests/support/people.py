@@ -5,6 +5,7 @@ Only root can become somebody else, and every uid must be able to run our Python
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -14,8 +15,9 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,36 +46,39 @@ ADMIN = Person(64_004, (ADMINS_GID,))
 ROOT = Person(0)
 
 
-def _python() -> tuple[str, str] | None:
-    """An interpreter that everybody may run, and the PYTHONPATH it needs; None where there is none."""
-    packages = os.pathsep.join([str(REPOSITORY), sysconfig.get_paths()["purelib"]])
-    for python in (sys.executable, SYSTEM_PYTHON):
-        try:
-            code = "import msgspec, tornado, jupyter_gpubroker"
+def _base() -> str | None:
+    """An interpreter of our version that everybody may run."""
+    for python in (os.path.realpath(sys.executable), SYSTEM_PYTHON):
+        with suppress(OSError, subprocess.CalledProcessError):
             subprocess.run(
-                [python, "-c", code],
-                user=BROKER_UID,
-                group=BROKER_UID,
-                extra_groups=[],
-                env={"PYTHONPATH": packages},
-                cwd="/",
-                check=True,
-                stderr=subprocess.DEVNULL,
+                [python, "-c", ""], user=BROKER_UID, group=BROKER_UID, extra_groups=[], check=True
             )
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        return python, packages
+            return python
     return None
 
 
-PYTHON = _python() if os.getuid() == 0 else None
+BASE = _base() if os.getuid() == 0 else None
 NOT_SEVERAL = (
     None
-    if PYTHON is not None
+    if BASE is not None
     else "only root can become somebody else"
     if os.getuid()
     else "no Python that every user may run"
 )
+
+
+@cache
+def python() -> str:
+    """One for everybody that finds this package and all it needs, without a word of the environment."""
+    assert BASE is not None
+    folder = Path(tempfile.mkdtemp(prefix="gbp-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    subprocess.run([BASE, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    paths = [str(REPOSITORY), sysconfig.get_paths()["purelib"]]
+    (packages / "everybody.pth").write_text("\n".join(paths) + "\n")
+    return str(folder / "bin" / "python")
 
 
 def start(
@@ -84,14 +89,12 @@ def start(
     **options: Any,
 ) -> subprocess.Popen[Any]:
     """Our Python as `who`, with nothing inherited but what is given; `within` is a command that runs it."""
-    assert PYTHON is not None
-    python, packages = PYTHON
     return subprocess.Popen(
-        [*within, python, *arguments],
+        [*within, python(), *arguments],
         user=who.uid,
         group=who.uid,
         extra_groups=list(who.groups),
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": packages, **environ},
+        env={"PATH": os.environ["PATH"], **environ},
         cwd="/",
         **options,
     )
