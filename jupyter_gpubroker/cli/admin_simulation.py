@@ -23,6 +23,12 @@ def simulation(what: str | None, as_json: bool) -> None:
     from . import render
 
     places = Places.find()
+    if not places.may_start:
+        detail = (
+            f"The broker at {places.url} is not started by you: what it simulates stands in the configuration it is "
+            "started with."
+        )
+        raise Ended(Exit.REFUSED, "not_your_broker", detail)
     goes_on = False
     if what is not None:
         spec = "" if what == "none" else what.removeprefix("auto:")
