@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from jupyter_gpubroker.client import routes
+from tests.conftest import Folders
 from tests.support.broker import Holder, RunningBroker, running_broker
 from tests.support.command_line import (
     answer,
@@ -22,11 +25,33 @@ from tests.support.command_line import (
 )
 
 
-@pytest.fixture
-def broker(folders):
+@contextmanager
+def broker_and_runner() -> Iterator[RunningBroker]:
     # Requests of these tests are only looked at: they keep their place without anybody waiting for them.
     arguments = ("--observe-every-s=0.1", "--attend-grace-s=600")
     with running_broker("2xH200", arguments=arguments) as running, ended_runner(running):
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_broker(module_folders: Folders) -> Iterator[RunningBroker]:
+    with broker_and_runner() as running:
+        yield running
+
+
+@pytest.fixture
+def broker(shared_broker: RunningBroker) -> RunningBroker:
+    """The one broker, with both slots free and nobody in line."""
+    for view in shared_broker.client.watch(routes.QUEUE):
+        if view.free_slots == 2 and not view.waiting:
+            break
+    return shared_broker
+
+
+@pytest.fixture
+def own_broker(folders: Folders) -> Iterator[RunningBroker]:
+    """For those who end it or change its rules."""
+    with broker_and_runner() as running:
         yield running
 
 
@@ -131,15 +156,15 @@ def test_a_request_is_cancelled_by_a_part_of_its_id(broker: RunningBroker) -> No
 
 
 def test_policies_are_applied_from_a_file_and_a_dry_run_changes_nothing(
-    broker: RunningBroker, tmp_path
+    own_broker: RunningBroker, tmp_path
 ) -> None:
     file = tmp_path / "policy.toml"
     file.write_text('[policies.gentle]\nidle = "7m"\n')
     change = "policies.gentle.idle: 30 min -> 7 min"
     apply = ("admin", "policies", "apply", str(file))
-    assert change in gpubroker(broker, *apply, "--dry-run").stdout
-    assert change in gpubroker(broker, *apply).stdout
-    assert "Nothing changes." in gpubroker(broker, *apply).stdout
+    assert change in gpubroker(own_broker, *apply, "--dry-run").stdout
+    assert change in gpubroker(own_broker, *apply).stdout
+    assert "Nothing changes." in gpubroker(own_broker, *apply).stdout
 
 
 def test_a_policy_with_an_unknown_key_is_refused_with_the_nearest(
@@ -177,84 +202,90 @@ def test_a_configured_broker_that_does_not_answer_is_down(broker: RunningBroker)
 
 
 def test_a_command_that_only_looks_leaves_no_broker_where_there_was_none(
-    broker: RunningBroker,
+    own_broker: RunningBroker,
 ) -> None:
-    broker.stop()
+    own_broker.stop()
     for command in ("status", "doctor"):
-        assert gpubroker(broker, command, "--json").returncode in {0, 1}
-        assert not broker.places.socket.exists(), command
+        assert gpubroker(own_broker, command, "--json").returncode in {0, 1}
+        assert not own_broker.places.socket.exists(), command
 
 
-def test_status_says_what_kind_of_devices_there_are(broker: RunningBroker) -> None:
-    assert "2 simulated GPUs (2xH200)." in gpubroker(broker, "status").stdout
-    broker.stop()
-    text = gpubroker(broker, "status", GPUBROKER_SIMULATE="").stdout
+def test_status_says_what_kind_of_devices_there_are(own_broker: RunningBroker) -> None:
+    assert "2 simulated GPUs (2xH200)." in gpubroker(own_broker, "status").stdout
+    own_broker.stop()
+    text = gpubroker(own_broker, "status", GPUBROKER_SIMULATE="").stdout
     assert "NVIDIA GPUs" not in text.splitlines()[0]
 
 
 def test_looking_with_another_wish_replaces_nothing_and_tells_the_difference(
-    broker: RunningBroker,
+    own_broker: RunningBroker,
 ) -> None:
-    shown = gpubroker(broker, "gpus", GPUBROKER_SIMULATE="1xL4")
+    shown = gpubroker(own_broker, "gpus", GPUBROKER_SIMULATE="1xL4")
     assert "asks for simulated GPUs (1xL4)" in shown.stderr
     assert "NVIDIA H200 (simulated)" in shown.stdout
-    assert broker.client.call(routes.HEALTH).pid == broker.process.pid
+    assert own_broker.client.call(routes.HEALTH).pid == own_broker.process.pid
 
 
-def test_the_broker_is_stopped_unless_it_is_in_use(broker: RunningBroker) -> None:
-    with Holder(broker) as holder:
+def test_the_broker_is_stopped_unless_it_is_in_use(own_broker: RunningBroker) -> None:
+    with Holder(own_broker) as holder:
         holder.acquire()
-        refused = gpubroker(broker, "broker", "--stop")
+        refused = gpubroker(own_broker, "broker", "--stop")
         assert refused.returncode == 3
         assert "leases: 1" in refused.stderr
         assert "--stop --force" in refused.stderr
-        assert gpubroker(broker, "broker", "--stop", "--force").returncode == 0
-    assert broker.process.wait(10) == 0
-    assert "No broker runs." in gpubroker(broker, "broker", "--stop").stdout
+        assert gpubroker(own_broker, "broker", "--stop", "--force").returncode == 0
+    assert own_broker.process.wait(10) == 0
+    assert "No broker runs." in gpubroker(own_broker, "broker", "--stop").stdout
 
 
-def test_what_is_simulated_is_shown_and_set(broker: RunningBroker) -> None:
+def test_what_is_simulated_is_shown_and_set(own_broker: RunningBroker) -> None:
     command = ("admin", "simulation")
-    assert "device: 2xH200." in gpubroker(broker, *command).stdout
-    assert gpubroker(broker, *command, "2xToaster").returncode == 2
-    assert answer(broker, *command, "1xL4", "--json") == {
+    assert "device: 2xH200." in gpubroker(own_broker, *command).stdout
+    assert gpubroker(own_broker, *command, "2xToaster").returncode == 2
+    assert answer(own_broker, *command, "1xL4", "--json") == {
         "simulates": "1xL4",
         "broker_goes_on": False,
     }
-    assert broker.process.wait(10) == 0, "it was replaced by nothing, and the next one is like that"
-    environ = {key: value for key, value in broker.environ.items() if key != "GPUBROKER_SIMULATE"}
+    assert own_broker.process.wait(10) == 0, (
+        "it was replaced by nothing, and the next one is like that"
+    )
+    environ = {
+        key: value for key, value in own_broker.environ.items() if key != "GPUBROKER_SIMULATE"
+    }
     shown = subprocess.run(argv("gpus"), env=environ, capture_output=True, text=True, check=True)
     assert "NVIDIA L4 (simulated)" in shown.stdout
-    assert "device: nothing." in gpubroker(broker, *command, "none").stdout
+    assert "device: nothing." in gpubroker(own_broker, *command, "none").stdout
 
 
-def test_after_a_death_status_says_what_became_of_the_gpu(broker: RunningBroker) -> None:
-    with Holder(broker) as first:
+def test_after_a_death_status_says_what_became_of_the_gpu(own_broker: RunningBroker) -> None:
+    with Holder(own_broker) as first:
         lease = first.acquire()
         first.kill()
-        with Holder(broker, predecessor=first.id) as second:
-            for view in broker.client.watch(routes.SESSION, second.id, wait_s=5):
+        with Holder(own_broker, predecessor=first.id) as second:
+            for view in own_broker.client.watch(routes.SESSION, second.id, wait_s=5):
                 if view.last_lease is not None and view.last_lease.state == "cleared":
                     break
             (said,) = [
-                line for line in gpubroker(broker, "status").stdout.splitlines() if "ago:" in line
+                line
+                for line in gpubroker(own_broker, "status").stdout.splitlines()
+                if "ago:" in line
             ]
             assert said.startswith("test.ipynb, ")
             assert "process" in said
-            assert "process" in gpubroker(broker, "why", lease.id[:8]).stdout
+            assert "process" in gpubroker(own_broker, "why", lease.id[:8]).stdout
 
 
-def test_the_probe_reads_the_devices_without_a_broker(broker: RunningBroker) -> None:
-    broker.stop()
-    found = answer(broker, "probe", "--json")
+def test_the_probe_reads_the_devices_without_a_broker(own_broker: RunningBroker) -> None:
+    own_broker.stop()
+    found = answer(own_broker, "probe", "--json")
     assert [gpu["model"] for gpu in found["gpus"]] == ["NVIDIA H200"] * 2
     assert {gpu["state"] for gpu in found["gpus"]} == {"ok"}
     assert {gpu["signals"]["engines"] for gpu in found["gpus"]} == {"ok"}
-    assert gpubroker(broker, "probe").stdout.count("NVIDIA H200") == 2
-    assert answer(broker, "probe", "nvidia1", "--json")["gpus"] == found["gpus"][1:]
-    unknown = gpubroker(broker, "probe", "0:1")
+    assert gpubroker(own_broker, "probe").stdout.count("NVIDIA H200") == 2
+    assert answer(own_broker, "probe", "nvidia1", "--json")["gpus"] == found["gpus"][1:]
+    unknown = gpubroker(own_broker, "probe", "0:1")
     assert (unknown.returncode, "means no slot" in unknown.stderr) == (3, True)
-    refused = gpubroker(broker, "probe", GPUBROKER_SIMULATE="2xNoSuchGpu")
+    refused = gpubroker(own_broker, "probe", GPUBROKER_SIMULATE="2xNoSuchGpu")
     assert refused.returncode == 2
     assert "2xH200" in refused.stderr
 
