@@ -47,6 +47,14 @@ export function useHeard<Name extends ListName>(name: Name): Heard<Lists[Name]> 
   );
 }
 
+/** The same, a little later and in small steps: for what is large, so that typing and scrolling go on meanwhile. */
+export function useHeardLater<Name extends ListName>(name: Name): Heard<Lists[Name]> | undefined {
+  const heard = useHeard(name);
+  const [later, setLater] = React.useState<Heard<Lists[Name]> | undefined>(undefined);
+  React.useEffect(() => React.startTransition(() => setLater(heard)), [heard]);
+  return later;
+}
+
 /** Why nothing new is known; null while all is well. */
 export function useProblem(): Problem | null {
   const { store } = useDesk();

@@ -64,6 +64,7 @@ export const english: Words = {
   unknownState: 'in an unknown state',
 
   nothingHeld: 'You hold no GPU.',
+  showMore: count => `Show ${count} more`,
   giveBack: {
     empty: 'Goes back at once: nothing is on it yet.',
     parked: 'Goes back by parking its memory on the host.',

@@ -56,6 +56,7 @@ export const spanish: Words = {
   unknownState: 'en un estado desconocido',
 
   nothingHeld: 'No tiene ninguna GPU.',
+  showMore: count => `Mostrar ${count} más`,
   giveBack: {
     empty: 'Se devuelve al instante: aún no tiene nada.',
     parked: 'Se devuelve aparcando su memoria en el equipo.',

@@ -8,6 +8,7 @@ import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { BrokerApi, ListName, Lists, Refusal } from './api';
+import { shared } from './sharing';
 import {
   REFRESH_HIDDEN_MS,
   REFRESH_VISIBLE_MS,
@@ -96,7 +97,7 @@ export class Store {
 
   private async ask(name: ListName): Promise<void> {
     try {
-      const view = await this.api.list(name);
+      const view = shared(this.current.lists[name]?.view, await this.api.list(name));
       const heard = { view, atMs: performance.now() };
       this.retryMs = RETRY_FIRST_MS;
       this.become({ lists: { ...this.current.lists, [name]: heard }, problem: null });

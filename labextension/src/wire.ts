@@ -176,6 +176,9 @@ export interface PolicyView {
   readonly keeps_max: number;
   readonly sentence: string;
   readonly sentence_es: string;
+  readonly grace_ms: number;
+  readonly serving_ms: number;
+  readonly host_decides: boolean;
 }
 
 export interface Problem {
@@ -251,6 +254,15 @@ export interface RulesView {
   readonly queues: readonly QueueRuleView[];
 }
 
+export interface RulingView {
+  readonly verdict: string;
+  readonly rule: string;
+  readonly for_ms: number;
+  readonly evidence: Readonly<Record<string, string | number | boolean | null>>;
+  readonly sentence: string;
+  readonly sentence_es: string;
+}
+
 export interface SessionView {
   readonly id: string;
   readonly kind: string;
@@ -323,6 +335,8 @@ export interface WhyView {
   readonly sentence_es: string;
   readonly numbers: Readonly<Record<string, string | number | boolean | null>>;
   readonly story: readonly Step[];
+  readonly kept: RulingView | null;
+  readonly now: RulingView | null;
 }
 
 export interface OutputView {

@@ -59,6 +59,7 @@ export interface Words {
   readonly unknownState: string;
   // --- leases
   readonly nothingHeld: string;
+  readonly showMore: (count: number) => string;
   readonly giveBack: Readonly<Record<string, string>>;
   readonly keptFor: (time: string) => string;
   readonly endsIn: (time: string) => string;

@@ -50,7 +50,9 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def jupyterlab(run_root: Path) -> Iterator[Lab]:
-    started = Lab(Path(tempfile.mkdtemp(dir=run_root)), BRISK)
+    # As a hub starts it: whatever works below this prefix works without one.
+    prefix = "--ServerApp.base_url=/user/ada/"
+    started = Lab(Path(tempfile.mkdtemp(dir=run_root)), BRISK, prefix)
     try:
         started.start()
         yield started

@@ -40,9 +40,12 @@ View = TypeVar("View", bound=msgspec.Struct)
 
 
 class Lab:
-    """`broker` tells what the browser cannot show. `root` holds all of it, `work` the notebooks."""
+    """`broker` tells what the browser cannot show. `root` holds all of it, `work` the notebooks.
 
-    def __init__(self, root: Path, policies: str) -> None:
+    `arguments` are the server's, beyond those that `make lab` would give.
+    """
+
+    def __init__(self, root: Path, policies: str, *arguments: str) -> None:
         self.root = root
         self.work = root / "work"
         self.environment = environment(root)
@@ -59,6 +62,7 @@ class Lab:
         ):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        self._arguments = arguments
         self._server: subprocess.Popen[bytes] | None = None
         self._address = ""
 
@@ -191,6 +195,7 @@ class Lab:
                     "--no-browser",
                     "--ServerApp.ip=127.0.0.1",
                     "--ServerApp.port=0",
+                    *self._arguments,
                 ],
                 cwd=self.work,
                 env={**self.environment, "JUPYTER_TOKEN": self._token},

@@ -3,16 +3,21 @@ import * as React from 'react';
 import { useCurrent, useDesk, useHeard } from '../desk';
 import { baseName } from '../text';
 import { SessionView } from '../wire';
+import { Action } from './Action';
 import { Elsewhere } from './Elsewhere';
 import { LeaseCard } from './LeaseCard';
 import { RequestCard } from './RequestCard';
 import { Section } from './Section';
+
+/** Cards drawn at first, and with each wish for more. */
+const SHOWN_AT_ONCE = 20;
 
 /** Everything that one's notebooks and commands hold or wait for; batch jobs have a section of their own. */
 export function Mine(): React.JSX.Element {
   const { words } = useDesk();
   const heard = useHeard('sessions');
   const current = useCurrent();
+  const [most, setMost] = React.useState(SHOWN_AT_ONCE);
   if (heard === undefined) {
     return (
       <Section title={words.mine}>
@@ -30,7 +35,14 @@ export function Mine(): React.JSX.Element {
   return (
     <Section title={words.mine} aside={cards.length === 0 ? undefined : `${cards.length}`}>
       {cards.length === 0 && <p className="gpb-Empty">{words.nothingHeld}</p>}
-      <ul className="gpb-Cards">{cards.map(({ card }) => card)}</ul>
+      <ul className="gpb-Cards">{cards.slice(0, most).map(({ card }) => card)}</ul>
+      {cards.length > most && (
+        <Action
+          label={words.showMore(cards.length - most)}
+          isQuiet
+          onClick={() => setMost(most + SHOWN_AT_ONCE)}
+        />
+      )}
       {cards.length > 0 && <Elsewhere />}
     </Section>
   );

@@ -1,6 +1,6 @@
 import * as React from 'react';
 
-import { useDesk, useHeard } from '../desk';
+import { useDesk, useHeardLater } from '../desk';
 import { memory, memoryOf, shortModel } from '../text';
 import { GpuView, SlotView } from '../wire';
 import { sentenceOf, SlotLook, Words } from '../words';
@@ -12,7 +12,7 @@ const LOOKS: readonly SlotLook[] = ['free', 'mine', 'taken', 'clearing', 'unusab
 /** All GPUs, their slices drawn to scale, with the memory in use. */
 export function Pool(): React.JSX.Element {
   const { words } = useDesk();
-  const heard = useHeard('gpus');
+  const heard = useHeardLater('gpus');
   const gpus = heard?.view.gpus ?? [];
   const slots = gpus.flatMap(gpu => gpu.slots);
   const seen = new Set(slots.map(lookOf));
@@ -67,14 +67,17 @@ const GpuRow = React.memo(function GpuRow(props: GpuRowProps): React.JSX.Element
       </div>
       <div className="gpb-Gpu-slots">
         {gpu.slots.map(slot => (
-          <Slot key={slot.id} slot={slot} words={words} />
+          <SlotBox key={slot.id} slot={slot} words={words} />
         ))}
       </div>
     </li>
   );
 });
 
-function Slot(props: { readonly slot: SlotView; readonly words: Words }): React.JSX.Element {
+const SlotBox = React.memo(function SlotBox(props: {
+  readonly slot: SlotView;
+  readonly words: Words;
+}): React.JSX.Element {
   const { slot, words } = props;
   const look = lookOf(slot);
   const used = slot.memory_used_mib;
@@ -99,7 +102,7 @@ function Slot(props: { readonly slot: SlotView; readonly words: Words }): React.
       )}
     </div>
   );
-}
+});
 
 function lookOf(slot: SlotView): SlotLook {
   if (slot.lease_id !== null) {
