@@ -82,6 +82,12 @@ class RunningBroker:
             if health.ready:
                 break
 
+    def until_free(self, slots: int) -> None:
+        """Wait until so many slots are free and nobody waits for one."""
+        for queue in self.client.watch(routes.QUEUE):
+            if queue.free_slots == slots and not queue.waiting:
+                return
+
     def stop(self) -> int:
         """End it as a service manager would; its exit status."""
         self.process.send_signal(signal.SIGTERM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,15 +11,23 @@ import pytest
 from jupyter_gpubroker.client import BrokerError, routes
 from jupyter_gpubroker.wire.bodies import ReleaseBody, RequestBody, SessionBody, SpecBody
 from jupyter_gpubroker.wire.views import RequestView
+from tests.conftest import Folders
 from tests.support.broker import Holder, RunningBroker, new_id, running_broker
 
 DONE = ReleaseBody(kind="empty", done=True)
 
 
-@pytest.fixture
-def broker(folders):
+@pytest.fixture(scope="module")
+def shared_broker(module_folders: Folders) -> Iterator[RunningBroker]:
     with running_broker("2xH200") as running:
         yield running
+
+
+@pytest.fixture
+def broker(shared_broker: RunningBroker) -> RunningBroker:
+    """The one broker, with both slots free and nobody in line."""
+    shared_broker.until_free(2)
+    return shared_broker
 
 
 def until(broker: RunningBroker, request_id: str, state: str) -> RequestView:

@@ -42,9 +42,7 @@ def shared_broker(module_folders: Folders) -> Iterator[RunningBroker]:
 @pytest.fixture
 def broker(shared_broker: RunningBroker) -> RunningBroker:
     """The one broker, with both slots free and nobody in line."""
-    for view in shared_broker.client.watch(routes.QUEUE):
-        if view.free_slots == 2 and not view.waiting:
-            break
+    shared_broker.until_free(2)
     return shared_broker
 
 

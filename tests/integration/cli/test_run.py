@@ -6,22 +6,31 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from jupyter_gpubroker.client import routes
 from jupyter_gpubroker.client.start import stop_broker
+from tests.conftest import Folders
 from tests.support.broker import Holder, RunningBroker, running_broker
 from tests.support.command_line import argv, gpubroker, gpubroker_process
 
 SHOWS = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
-@pytest.fixture
-def broker(folders):
+@pytest.fixture(scope="module")
+def shared_broker(module_folders: Folders) -> Iterator[RunningBroker]:
     with running_broker("2xH200") as running:
         yield running
+
+
+@pytest.fixture
+def broker(shared_broker: RunningBroker) -> RunningBroker:
+    """The one broker, with both slots free and nobody in line."""
+    shared_broker.until_free(2)
+    return shared_broker
 
 
 @contextmanager
@@ -41,12 +50,6 @@ def started(broker: RunningBroker, *arguments: str):
             process.kill()
 
 
-def until_free(broker: RunningBroker, slots: int) -> None:
-    for view in broker.client.watch(routes.QUEUE):
-        if view.free_slots == slots and not view.waiting:
-            return
-
-
 def test_the_command_sees_the_slots_and_they_are_given_back(broker: RunningBroker) -> None:
     result = gpubroker_process(broker, "run", "--gpus", "2", "--", sys.executable, "-c", SHOWS)
     assert result.returncode == 0, result.stderr
@@ -56,7 +59,7 @@ def test_the_command_sees_the_slots_and_they_are_given_back(broker: RunningBroke
     assert (seen["CUDA_DEVICE_ORDER"], seen["GPUBROKER_INHERITED"]) == ("PCI_BUS_ID", "1")
     assert seen["GPUBROKER_SIMULATED_STATE"] == str(broker.places.simulated)
     assert "GPUBROKER_JOB" not in seen
-    until_free(broker, 2)
+    broker.until_free(2)
     assert broker.client.call(routes.SESSIONS).sessions == ()
 
 
@@ -69,7 +72,7 @@ def test_what_the_command_does_on_the_slot_is_seen_as_its_own(broker: RunningBro
                 break
         process.terminate()
         assert process.wait(10) == 128 + signal.SIGTERM
-    until_free(broker, 2)
+    broker.until_free(2)
 
 
 def test_it_ends_as_its_command_did(broker: RunningBroker) -> None:
@@ -81,7 +84,7 @@ def test_a_command_that_does_not_exist_leaves_nothing_held(broker: RunningBroker
     result = gpubroker(broker, "run", "--", "no-such-command")
     assert result.returncode == 127
     assert "no command 'no-such-command'" in result.stderr
-    until_free(broker, 2)
+    broker.until_free(2)
 
 
 def test_now_or_never_ends_with_its_own_code(broker: RunningBroker) -> None:
@@ -145,13 +148,13 @@ def test_a_broker_that_is_restarted_meanwhile_costs_it_nothing(broker: RunningBr
         assert lease.state == "active"
         process.send_signal(signal.SIGUSR1)
         assert process.wait(10) == 128 + signal.SIGUSR1
-    until_free(broker, 2)
+    broker.until_free(2)
 
 
 def test_its_time_limit_ends_the_command(broker: RunningBroker) -> None:
     result = gpubroker(broker, "run", "--for", "1s", "--", "sleep", "600")
     assert result.returncode == 128 + signal.SIGTERM
-    until_free(broker, 2)
+    broker.until_free(2)
 
 
 def test_switched_off_the_command_runs_without_a_lease(broker: RunningBroker) -> None:
@@ -172,8 +175,8 @@ def test_a_command_that_is_not_there_is_told_before_anybody_waits(broker: Runnin
         )
 
 
-def test_it_waits_on_while_the_broker_is_away(broker: RunningBroker) -> None:
-    with Holder(broker) as holder:
+def test_it_waits_on_while_the_broker_is_away(folders: Folders) -> None:
+    with running_broker("2xH200") as broker, Holder(broker) as holder:
         holder.acquire(count=2)
         with started(broker, "--", "echo", "my turn") as process:
             assert process.stderr is not None

@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from jupyter_gpubroker.client import routes
 from jupyter_gpubroker.runner.start import announced
+from tests.conftest import Folders
 from tests.support.broker import Holder, RunningBroker, running_broker
 from tests.support.command_line import answer, argv, ended_runner, gpubroker, job_in, submit
 
@@ -38,9 +41,29 @@ while True:
 """
 
 
-@pytest.fixture
-def broker(folders):
+@contextmanager
+def broker_and_runner() -> Iterator[RunningBroker]:
     with running_broker("1xH200", policy=POLICY) as running, ended_runner(running):
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_broker(module_folders: Folders) -> Iterator[RunningBroker]:
+    with broker_and_runner() as running:
+        yield running
+
+
+@pytest.fixture
+def broker(shared_broker: RunningBroker) -> RunningBroker:
+    """The one broker, its slot free and nobody in line."""
+    shared_broker.until_free(1)
+    return shared_broker
+
+
+@pytest.fixture
+def own_broker(folders: Folders) -> Iterator[RunningBroker]:
+    """Without a runner yet."""
+    with broker_and_runner() as running:
         yield running
 
 
@@ -65,16 +88,18 @@ def test_a_job_runs_where_and_as_it_was_submitted_with_its_slot(broker: RunningB
     assert list((broker.places.state / "spool").iterdir()) == []
 
 
-def test_the_runner_has_no_mark_of_the_notebook_it_was_started_from(broker: RunningBroker) -> None:
+def test_the_runner_has_no_mark_of_the_notebook_it_was_started_from(
+    own_broker: RunningBroker,
+) -> None:
     submit(
-        broker,
+        own_broker,
         "--",
         "true",
         GPUBROKER_SESSION="f" * 32,
         CUDA_VISIBLE_DEVICES="GPU-x",
         COLOUR="blue",
     )
-    runner = announced(broker.places.runtime)
+    runner = announced(own_broker.places.runtime)
     assert runner is not None
     environ = Path(f"/proc/{runner.pid}/environ").read_text()
     assert "GPUBROKER_SESSION" not in environ
