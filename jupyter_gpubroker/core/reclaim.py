@@ -71,8 +71,10 @@ def announce_end(draft: Draft, lease: Lease) -> None:
 
 
 def announce_revocation(draft: Draft, lease: Lease, notice_ms: int, reason: Reason) -> None:
-    """An admin wants it back; no answer of its holder changes that."""
-    _put_notice(draft, lease, RequestId(lease.id), Millis(draft.now + notice_ms), reason)
+    """An admin wants it back; no answer of its holder changes that. Said again, it is not put off."""
+    due_ms = Millis(draft.now + notice_ms)
+    if lease.notice is None or not is_revoked(lease) or due_ms < lease.notice.due_ms:
+        _put_notice(draft, lease, RequestId(lease.id), due_ms, reason)
 
 
 def is_revoked(lease: Lease) -> bool:

@@ -58,7 +58,8 @@ from jupyter_gpubroker.core.model import (
     SlotSpec,
     State,
 )
-from tests.support.core_machine import GPUS, SLICES, CheckedBroker
+from tests.support.core_admins import AdministeredBroker
+from tests.support.core_machine import GPUS, SLICES
 from tests.support.core_world import GONE, NODE, slice_of
 
 OWNERS = (Owner("ada"), Owner("bob"))
@@ -78,7 +79,7 @@ times = st.one_of(
 kinds = st.sampled_from([kind for kind in GiveBackKind if kind is not GiveBackKind.KEPT])
 
 
-class Broker(CheckedBroker):
+class Broker(AdministeredBroker):
     # --- devices ----------------------------------------------------------------------------------------------------
 
     @rule(busy=st.sampled_from([True, False, False, None]))

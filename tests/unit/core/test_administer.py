@@ -146,6 +146,19 @@ def test_a_revoked_lease_goes_back_after_its_notice_in_every_mode(world, mode) -
     assert world.lease(lease_id).order is not None
 
 
+def test_a_revocation_said_again_is_not_put_off_but_may_be_brought_forward(world) -> None:
+    lease_id = world.holds("k")
+    revoke(world, lease_id)
+    first = world.lease(lease_id).notice
+    world.wait(MINUTE)
+    revoke(world, lease_id)
+    assert world.lease(lease_id).notice == first
+    revoke(world, lease_id, notice_ms=MINUTE)
+    notice = world.lease(lease_id).notice
+    assert notice is not None
+    assert notice.due_ms == world.now + MINUTE
+
+
 def test_keep_does_not_help_against_it(world) -> None:
     lease_id = world.holds("k")
     revoke(world, lease_id)
