@@ -24,6 +24,7 @@ from .model import (
     SessionState,
     State,
     Verdict,
+    Watch,
 )
 from .rules import Policy
 from .table import found
@@ -102,15 +103,18 @@ def noted(state: State, lease: Lease, now: Millis) -> Lease:
 
 def observed(draft: Draft, lease: Lease, glances: Sequence[Glance]) -> None:
     """New samples of all slots of an active lease."""
-    if not lease.context_seen and any(
+    is_new = not lease.context_seen and any(
         has_context(draft.state, glance.slot, lease, glance.seen) for glance in glances
-    ):
+    )
+    if is_new:
         lease = replace(lease, context_seen=True)
-    watch = draft.state.watches.get(lease.id)
-    if watch is None:
-        lease, watch = _unjudged(lease, draft.now), begun(lease.id, draft.now)
-    draft.put(after(watch, glances, draft.now, draft.state.limits), _SEEN)
-    _judge(draft, lease)
+    before = draft.state.watches.get(lease.id)
+    if before is None:
+        lease = _unjudged(lease, draft.now)
+    watch = after(before or begun(lease.id, draft.now), glances, draft.now, draft.state.limits)
+    draft.put(watch, _SEEN)
+    if before is None or is_new or not _is_settled(lease, before, watch):
+        _judge(draft, lease)
 
 
 def activity_changed(draft: Draft, session: Session, before: Activity) -> None:
@@ -170,6 +174,21 @@ def _judge(draft: Draft, lease: Lease) -> None:
         lease = replace(lease, verdict=before)
     verdict = ruling.verdict.value
     draft.put(lease, Reason.of("verdict", verdict=verdict, rule=ruling.rule))
+
+
+def _is_settled(lease: Lease, before: Watch, watch: Watch) -> bool:
+    """Whether nothing that the last look changed, nor time alone, can give another verdict. Most looks end here."""
+    is_at_work = watch.quiet_since_ms is None
+    return (
+        is_at_work is (lease.verdict is Verdict.ACTIVE)
+        and watch.blind_since_ms is before.blind_since_ms is None
+        and watch.spinning_since_ms is before.spinning_since_ms is None
+        and watch.quiet_since_ms == before.quiet_since_ms
+        and watch.spell_since_ms == before.spell_since_ms
+        and watch.host_works is before.host_works
+        and watch.listens is before.listens
+        and watch.bursts == before.bursts
+    )
 
 
 def _unjudged(lease: Lease, now: Millis) -> Lease:

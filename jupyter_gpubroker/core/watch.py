@@ -208,7 +208,7 @@ def _used(watch: Watch, seen: Sight, now: Millis, limits: Limits) -> Watch:
     paused_ms = _since(watch.quiet_since_ms, now)
     is_burst = paused_ms is not None and paused_ms >= limits.settle_ms
     spinning_since_ms = watch.spinning_since_ms or now
-    return replace(
+    return _change(
         watch,
         quiet_since_ms=None,
         spinning_since_ms=spinning_since_ms if seen.spins else None,
@@ -219,7 +219,7 @@ def _used(watch: Watch, seen: Sight, now: Millis, limits: Limits) -> Watch:
 
 
 def _quiet(watch: Watch, seen: Sight, now: Millis) -> Watch:
-    return replace(
+    return _change(
         watch,
         quiet_since_ms=now if watch.quiet_since_ms is None else watch.quiet_since_ms,
         spinning_since_ms=None,
@@ -232,18 +232,26 @@ def _host_seen(
     watch: Watch, is_busy: bool | None, now: Millis, gap_ms: int, limits: Limits
 ) -> Watch:
     if is_busy is None:
-        return replace(watch, host_quiet_since_ms=None)
+        return _change(watch, host_quiet_since_ms=None)
     full_ms = 2 * limits.host_ms
     if is_busy:
         host_ms = min(watch.host_ms + gap_ms, full_ms)
         works = watch.host_works or host_ms >= limits.host_ms
-        return replace(watch, host_ms=host_ms, host_works=works, host_quiet_since_ms=None)
+        return _change(watch, host_ms=host_ms, host_works=works, host_quiet_since_ms=None)
     quiet_since_ms = now if watch.host_quiet_since_ms is None else watch.host_quiet_since_ms
     host_ms = max(0, watch.host_ms - gap_ms // LEAK)
-    watch = replace(watch, host_ms=host_ms, host_quiet_since_ms=quiet_since_ms)
+    watch = _change(watch, host_ms=host_ms, host_quiet_since_ms=quiet_since_ms)
     if watch.host_works and not host_ms:  # it had counted as work: its rest begins where it ended
         spell_since_ms = Millis(max(watch.spell_since_ms, quiet_since_ms))
         return replace(watch, host_works=False, spell_since_ms=spell_since_ms)
+    return watch
+
+
+def _change(watch: Watch, **fields: Any) -> Watch:
+    """The same object where nothing changes, as at most looks: a copy costs more than all the rest."""
+    for name, value in fields.items():
+        if getattr(watch, name) != value:
+            return replace(watch, **fields)
     return watch
 
 
