@@ -29,7 +29,9 @@ def without_first_line(lines: List[str]) -> List[str]:
     if not is_cpu_only(source):
         return lines
     at = next(at for at, line in enumerate(lines) if line.strip())
-    return [*lines[:at], "\n", *lines[at + 1 :]]
+    rest = lines[at + 1 :]
+    # The magic of a whole cell has to be its first line.
+    return rest if rest and rest[0].startswith("%%") else [*lines[:at], "\n", *rest]
 
 
 def install(shell: Any) -> None:

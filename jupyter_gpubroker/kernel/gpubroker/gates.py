@@ -36,6 +36,7 @@ DEBUGGER_COMMANDS = frozenset({*_STEPS, *_LOOKS, *_JUPYTER_LOOKS})
 class _Here(threading.local):
     """What is known of the cell that runs in this thread. Silent code is not announced."""
 
+    depth = 0  # cells that a cell runs (`%%capture`) are part of it
     is_announced = False
     why_held: Optional[str] = None
     cpu_only: Optional[ContextManager[None]] = None
@@ -95,6 +96,9 @@ class Gates:
     # --- cells -------------------------------------------------------------------------------------
 
     def _before_cell(self, info: Any = None) -> None:
+        self._here.depth += 1
+        if self._here.depth > 1:
+            return
         self._main.begins()
         self._here.is_announced, self._here.why_held = True, None
         if threading.current_thread() is threading.main_thread():
@@ -104,16 +108,28 @@ class Gates:
         source = getattr(info, "raw_cell", None) or ""
         if not self._arrival.is_needed or is_ours(source):
             return
-        if is_cpu_only(source):
-            self._here.cpu_only = cpu_only(say("gpu_away"))
-            self._here.cpu_only.__enter__()
+        if is_cpu_only(source) and self._is_kept_off():
             return
         try:
             self._arrival.bring_back()
         except (GPUBrokerError, KeyboardInterrupt) as error:
             self._here.why_held = str(error) or say("still_away")
 
+    def _is_kept_off(self) -> bool:
+        """Where that does not work, the cell waits like any other."""
+        try:
+            guard = cpu_only(say("gpu_away"))
+            guard.__enter__()
+        except (ImportError, AttributeError, TypeError):  # a PyTorch that we do not know
+            return False
+        self._here.cpu_only = guard
+        return True
+
     def _after_cell(self, _result: Any = None) -> None:
+        # An empty cell ends without having begun.
+        self._here.depth = max(self._here.depth - 1, 0)
+        if self._here.depth > 0:
+            return
         self._main.ends()
         withheld, self._here.cpu_only = self._here.cpu_only, None
         if withheld is not None:

@@ -80,6 +80,16 @@ def debugger_stopped(kernel: Any) -> bool:
     return bool(getattr(getattr(kernel, "debugger", None), "stopped_threads", None))
 
 
+def when_ready(shell: Any, act: Callable[[], None]) -> None:
+    """Act once the kernel has set itself up and serves: another thread would only slow it down until then."""
+    if getattr(shell, "kernel", None) is None:
+        act()
+        return
+    from tornado.ioloop import IOLoop  # ipykernel runs on it
+
+    IOLoop.current().add_callback(act)
+
+
 def daemon(target: Callable[[], None], name: str) -> threading.Thread:
     """A thread of ours: it ends with the process and goes on while debugpy holds all others."""
     thread = threading.Thread(target=target, name=name, daemon=True)

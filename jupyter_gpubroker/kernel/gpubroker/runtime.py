@@ -24,7 +24,7 @@ from .gates import Gates
 from .give_back import GiveBack
 from .holder import Holder
 from .link import Link
-from .main_thread import MainThread, debugger_stopped
+from .main_thread import MainThread, debugger_stopped, when_ready
 from .notices import Notices
 from .offer import Offers
 from .parking import Parking
@@ -88,7 +88,7 @@ class Runtime:
         self.gates.install()
         if self.saver.manifest() is not None:
             self.notices.say_before_next_cell(say("restore_ready"))
-        self.link.start()
+        when_ready(self.shell, self.link.start)
 
     def stop(self) -> None:
         self.link.stop()

@@ -18,6 +18,7 @@ from gpubroker.errors import GPUAway, Interrupted, Refused
 from gpubroker.gates import Gates
 from gpubroker.main_thread import MainThread
 from tests.unit.kernel.double import stand_in
+from tests.unit.kernel.process import failing
 
 
 class ArrivalDouble:
@@ -256,6 +257,30 @@ def test_a_cell_without_the_gpu_runs_at_once_and_is_kept_off_it(bench: Bench) ->
     bench.run(
         "%%gpu cpu\nx = 1", during=simulated.device_count
     )  # the GPU is here: a cell like any other
+
+
+def test_a_cell_that_a_cell_runs_is_part_of_it(bench: Bench) -> None:
+    bench.arrival.is_needed = True
+
+    def inner() -> None:
+        bench.run("x = 1", during=lambda: None)
+        assert bench.main.in_cell
+        with pytest.raises(GPUAway):
+            simulated.device_count()
+
+    bench.run("%%gpu cpu\n%%capture\nx = 1", during=inner)
+    assert bench.arrival.brought == 0
+    assert not bench.main.in_cell
+    assert cells.without_first_line(["%%gpu cpu\n", "%%time\n", "x\n"]) == ["%%time\n", "x\n"]
+
+
+def test_where_a_cell_cannot_be_kept_off_the_gpu_it_waits(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpubroker.gates.cpu_only", failing(ImportError("another PyTorch")))
+    bench.arrival.is_needed = True
+    bench.run("%%gpu cpu\nx = 1")
+    assert bench.arrival.brought == 1
 
 
 def test_the_prompt_is_a_rest(bench: Bench) -> None:

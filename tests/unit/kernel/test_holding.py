@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 from gpubroker import board, cuda_state
 from gpubroker.errors import Unavailable
 from gpubroker.link import Link
+from gpubroker.main_thread import when_ready
 from gpubroker.parkers import ParkFailed
 from gpubroker.session import of_environment
 from tests.unit.kernel.double import (
@@ -306,6 +308,16 @@ def test_a_communicator_between_gpus_cannot_be_suspended(
     assert refusals["checkpointed"]["code"] == "nccl_in_use"
     distributed.get_backend = lambda: "gloo"
     assert "checkpointed" not in process.offers.body(is_simulated=False)["refusals"]
+
+
+@pytest.mark.asyncio
+async def test_a_kernel_sets_itself_up_before_anybody_listens_to_the_broker() -> None:
+    done: list[str] = []
+    when_ready(SimpleNamespace(kernel=object()), lambda: done.append("kernel"))
+    when_ready(SimpleNamespace(), lambda: done.append("shell"))
+    assert done == ["shell"]
+    await asyncio.sleep(0)
+    assert done == ["shell", "kernel"]
 
 
 # --- notices --------------------------------------------------------------------------------------
