@@ -140,6 +140,10 @@ def _ruling(seen: Evidence | None) -> wire.RulingView | None:
 
 
 def _step(row: AuditRow) -> wire.Step:
+    return wire.Step(row.wall_time, row.event, reason_of_row(row))
+
+
+def reason_of_row(row: AuditRow) -> wire.ReasonView:
+    """What a row of the audit gives as the reason, in words."""
     values = msgspec.json.decode(row.reason_values, type=dict[str, Value])
-    reason = Reason(row.reason_code, tuple(values.items()))
-    return wire.Step(row.wall_time, row.event, reason_view(reason))
+    return reason_view(Reason(row.reason_code, tuple(values.items())))

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
-
 from ...core.events import GpuDisabled, GpuEnabled, LeaseRevoked, ModeSet, QuarantineCleared
-from ...core.model import GpuId, Lease, LeaseId, Mode, Reason, SlotId, Value
+from ...core.model import GpuId, Lease, LeaseId, Mode, Reason, SlotId
 from ...core.table import live
 from ...errors import Refused
 from ...store import AuditRow, Sought, StoreRefused
@@ -18,6 +16,7 @@ from ...wire import routes
 from ...wire.bodies import GpuBody, ModeBody, RevokeBody, SlotBody
 from ...wire.views import AllLeasesView, AuditEntry, AuditView, GpusView, HeldView, ModesView
 from ..views import reason_view
+from ..why import reason_of_row
 from .call import Actions, Answer, Call, Reads
 from .values import name_of, whole_number
 
@@ -131,7 +130,6 @@ async def get_audit(call: Call) -> AuditView:
 
 
 def _entry(row: AuditRow) -> AuditEntry:
-    values = msgspec.json.decode(row.reason_values, type=dict[str, Value])
     return AuditEntry(
         sequence=row.sequence,
         at=row.wall_time,
@@ -140,7 +138,7 @@ def _entry(row: AuditRow) -> AuditEntry:
         id=row.entity_id,
         before=row.before,
         after=row.after,
-        reason=reason_view(Reason(row.reason_code, tuple(values.items()))),
+        reason=reason_of_row(row),
     )
 
 
