@@ -124,6 +124,19 @@ def test_why_tells_the_story_of_leases_requests_and_jobs(broker: RunningBroker) 
             assert not any(name in text for name in told["numbers"] if "_" in name)
 
 
+def test_a_verdict_can_be_decided_again_from_what_was_kept(broker: RunningBroker) -> None:
+    with Holder(broker) as holder:
+        lease = holder.acquire()
+        holder.report("idle")
+        while answer(broker, "why", lease.id, "--json")["kept"] is None:
+            pass  # each look at the devices may bring the first verdict
+        again = answer(broker, "why", lease.id, "--replay", "--json")
+        assert again["same"] is True
+        assert again["again"]["verdict"] == again["kept"]["verdict"]
+        told = gpubroker(broker, "why", lease.id, "--replay")
+        assert "Decided again" in told.stdout
+
+
 def test_why_tells_times_by_the_clock_on_the_users_wall(broker: RunningBroker) -> None:
     with Holder(broker) as holder:
         lease = holder.acquire()
