@@ -157,15 +157,16 @@ def _order_fits(lease: Lease) -> bool:
 
 
 def _verdicts_follow_from_evidence(state: State) -> Iterator[str]:
-    """I15: what is kept of a verdict's evidence gives that verdict again; and only who holds is watched."""
-    for lease in state.leases.values():
-        is_kept = lease.state is LeaseState.ACTIVE and lease.evidence is not None
-        if is_kept and judge(lease.evidence).verdict is not lease.verdict:  # type: ignore[arg-type]
-            yield f"I15 the evidence of lease {lease.id} does not say {lease.verdict.value}"
+    """I15: what is kept of a verdict's evidence gives that verdict again; and only who holds is watched.
+
+    Of who is watched, that is: evidence of before a restart may be by the rules of another version.
+    """
     for lease_id in state.watches:
-        watched = state.leases.get(lease_id)
-        if watched is None or watched.state is not LeaseState.ACTIVE:
+        lease = state.leases.get(lease_id)
+        if lease is None or lease.state is not LeaseState.ACTIVE:
             yield f"I15 lease {lease_id} is watched and not in use"
+        elif lease.evidence is not None and judge(lease.evidence).verdict is not lease.verdict:
+            yield f"I15 the evidence of lease {lease_id} does not say {lease.verdict.value}"
 
 
 def _jobs_match_requests(state: State) -> Iterator[str]:

@@ -194,7 +194,7 @@ def _is_settled(lease: Lease, before: Watch, watch: Watch) -> bool:
 def _unjudged(lease: Lease, now: Millis) -> Lease:
     """The lease as if its holder had never been seen."""
     if lease.verdict is Verdict.UNKNOWN:
-        return lease
+        return lease if lease.evidence is None else replace(lease, evidence=None)
     return replace(lease, verdict=Verdict.UNKNOWN, verdict_since_ms=now, evidence=None)
 
 

@@ -31,6 +31,7 @@ from jupyter_gpubroker.core.model import (
     SlotKind,
     SlotState,
     State,
+    Verdict,
 )
 from jupyter_gpubroker.core.table import Table
 from tests.support.core_world import World, whole
@@ -117,11 +118,18 @@ BROKEN: Mapping[str, tuple[str, Callable[[State], State]]] = {
     "a job that stops without a deadline": ("I5", job(state=JobState.STOPPING)),
     "more waiting than allowed": ("I14", one_too_many),
     "an index that forgot somebody": ("I15", stale_index),
+    "a verdict that its evidence does not give": ("I15", lease(verdict=Verdict.SUSPECT)),
+    "a watch over somebody who has nothing": ("I15", lease(state=LeaseState.CLEARED, holds=())),
 }  # fmt: skip
 
 
 def test_a_good_state_has_no_violations() -> None:
     assert violations(good().state) == []
+
+
+def test_evidence_of_before_a_restart_may_be_by_other_rules() -> None:
+    before = lease(verdict=Verdict.SUSPECT)(good().state)
+    assert violations(replace(before, watches={})) == []
 
 
 @pytest.mark.parametrize("case", BROKEN)
