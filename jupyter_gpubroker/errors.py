@@ -40,5 +40,11 @@ class TooMany(Refused):
     status = 429
 
 
+class Unusable(Refused):
+    """The broker can show what it knows and do nothing with it."""
+
+    status = 503
+
+
 class InvalidTransition(AssertionError):
     """A state table has no such arc: a bug in the core, never the caller's fault."""

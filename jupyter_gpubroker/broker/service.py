@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -101,10 +102,8 @@ class Service:
         state = self._store.load_state()
         wrong = violations(state)
         if wrong:
-            raise Unfit(
-                f"The database {database} contradicts itself ({wrong[0]}), so nothing can be granted from it. "
-                "Move it away to begin with an empty one, and keep it for a report."
-            )
+            log.critical("state_contradicts database=%s why=%s", database, wrong[0])
+            state = replace(state, contradiction=wrong[0])
         self._loop = Loop(state, self._store, broker_time, self._run_effects)
         self._first_events: list[Event] = []
         if self._store.mark is None:  # a new database
@@ -112,6 +111,8 @@ class Service:
         policy = _read_policy(policy_file, self._loop.state)
         if policy is not None:
             self._first_events.append(policy)
+        if wrong:
+            self._first_events.clear()
         self._latest = Latest()
         self._agent = make_agent(lambda: self._loop.state, self._emit)
         self._liveness = Liveness(self._loop.send)

@@ -291,6 +291,8 @@ class Views:
         )
 
     def _node_problem(self) -> wire.ReasonView | None:
+        if self._state.contradiction is not None:
+            return reason_view(Reason.of("state_contradicts", why=self._state.contradiction))
         problems = (telemetry.problem for telemetry in self._state.telemetry.values())
         return _maybe(next((problem for problem in problems if problem is not None), None))
 

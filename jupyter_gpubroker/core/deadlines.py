@@ -31,6 +31,8 @@ Mortal = Request | Session | Lease | Job | Gpu
 
 def next_deadline(state: State) -> Millis | None:
     """When a `Ticked` is due at the latest."""
+    if state.contradiction is not None:
+        return None
     return min((at for at, _ in chain(_scheduled(state), _others(state))), default=None)
 
 

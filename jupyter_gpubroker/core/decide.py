@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import Refused
+from ..errors import Refused, Unusable
 from . import administer, devices, health, history, jobs, leases, modes, reclaim, requests, sessions
 from .deadlines import next_deadline, pass_due, pass_due_notices
 from .decision import AuditReason, Change, Decision, Drop, Put, apply, last_number
@@ -60,6 +60,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_SEEN = (
+    InventoryReported,
+    SlotsObserved,
+    GpusObserved,
+    NodeUnobserved,
+    SessionEnded,
+    RequestAbandoned,
+    Ticked,
+)
+
+
 def step(state: State, event: Event, now: Millis) -> Decision:
     """What follows from `event` at the moment `now`. Raises Refused; never changes `state`."""
     return advance(state, event, now)[0]
@@ -67,6 +78,8 @@ def step(state: State, event: Event, now: Millis) -> Decision:
 
 def advance(state: State, event: Event, now: Millis) -> tuple[Decision, State]:
     """As `step`, with the state that follows, which is the one that `apply` would make of the changes."""
+    if state.contradiction is not None:
+        return _nothing_follows(state, event), state
     draft = Draft(state, now)
     HANDLERS[type(event)](draft, event)
     if draft.has_changed or _may_change_by_itself(state, event):
@@ -75,6 +88,13 @@ def advance(state: State, event: Event, now: Millis) -> tuple[Decision, State]:
     if history.is_due(state, draft.state):
         history.sweep(draft)
     return draft.decision(), draft.state
+
+
+def _nothing_follows(state: State, event: Event) -> Decision:
+    """From a contradiction anything would. Who asks for something is told; what is merely seen changes nothing."""
+    if not isinstance(event, _SEEN):
+        raise Unusable(Reason.of("state_contradicts", why=state.contradiction))
+    return Decision()
 
 
 def settle(draft: Draft) -> None:
@@ -89,6 +109,8 @@ def settle(draft: Draft) -> None:
 
 def effects_of(state: State) -> tuple[Effect, ...]:
     """Every effect that may not have run, for after a restart."""
+    if state.contradiction is not None:
+        return ()
     admit = [
         AdmitHold(hold.slot_id, hold.epoch, lease.id)
         for lease in live(state.leases)

@@ -463,7 +463,10 @@ ENTITY_TYPES: tuple[type[Entity], ...] = get_args(Entity)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything the broker knows. Maps are never changed in place: `apply` makes new ones."""
+    """Everything the broker knows. Maps are never changed in place: `apply` makes new ones.
+
+    `contradiction` says what is wrong with a state that was loaded so: it can be read, and nothing follows from it.
+    """
 
     modes: Modes = field(default_factory=Modes)
     number: int = 0  # the last number given to a request or job
@@ -483,4 +486,5 @@ class State:
     telemetry: Mapping[NodeId, Telemetry] = field(default_factory=dict)
     watches: Mapping[LeaseId, Watch] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    contradiction: str | None = None
     withdrawals: Mapping[GpuId, Withdrawal] = field(default_factory=dict)

@@ -66,6 +66,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
             "Quedará libre cuando termine ese proceso; el administrador puede terminarlo."
         ),
     ),
+    "state_contradicts": (
+        (
+            "The broker's database contradicts itself ({why}), so nothing is granted or taken; what it says can be read. "
+            "Stop the broker, move the database away to begin with an empty one, and keep it for a report."
+        ),
+        (
+            "La base de datos del broker se contradice ({why}), así que nada se concede ni se retira; puede leerse. "
+            "Detenga el broker, aparte la base de datos para empezar con una vacía, y guárdela para un informe."
+        ),
+    ),
     "no_gpu": (
         (
             "There is no NVIDIA GPU here, so everything runs on the CPU. To try things out, `gpubroker admin "

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,19 @@ def test_clients_that_do_not_read_their_answers_do_not_keep_a_broker_from_ending
         broker.client.call(routes.HEALTH)
         assert broker.stop() == 0
         assert not broker.places.socket.exists()
+
+
+def test_a_database_that_contradicts_itself_can_be_read_and_nothing_is_granted(folders) -> None:
+    with running_broker("1xH200") as broker, Holder(broker) as holder:
+        holder.acquire()
+        broker.kill()
+        with closing(sqlite3.connect(broker.places.database)) as database, database:
+            database.execute("UPDATE slots SET state = 'free'")
+        broker.start()
+        health = broker.client.call(routes.HEALTH)
+        assert health.status == "degraded"
+        assert health.problem is not None
+        assert "contradicts itself" in health.problem.sentence
+        with pytest.raises(BrokerError) as refused:
+            broker.client.call(routes.APPLY_POLICIES, body=b"")
+        assert refused.value.status == 503

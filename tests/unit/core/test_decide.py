@@ -8,10 +8,11 @@ from typing import Any, get_args
 import pytest
 
 from jupyter_gpubroker.core.decide import HANDLERS, apply, effects_of, next_deadline, step
-from jupyter_gpubroker.core.decision import Drop, Put, last_number
+from jupyter_gpubroker.core.decision import Decision, Drop, Put, last_number
 from jupyter_gpubroker.core.draft import Draft
 from jupyter_gpubroker.core.effects import AdmitHold, InspectSlots
 from jupyter_gpubroker.core.events import Event, PolicyApplied, RequestMade, Ticked
+from jupyter_gpubroker.core.explain import sentence
 from jupyter_gpubroker.core.model import (
     LeaseId,
     Millis,
@@ -240,3 +241,19 @@ def test_a_draft_records_only_what_differs() -> None:
     assert draft.state.slots[slot.id] == moved
     assert world.slot("GPU-0").state is SlotState.FREE
     assert isinstance(draft.decision().changes[0], Put)
+
+
+def test_from_a_state_that_contradicts_itself_nothing_follows_and_whoever_asks_is_told() -> None:
+    world = World().devices(whole(0))
+    world.session("a")
+    state = replace(world.state, contradiction="I1 slot GPU-0 has 2 live leases")
+    asked = RequestMade(Owner("ada"), RequestId("r"), SessionId("a"), SlotSpec())
+    with pytest.raises(Refused) as refused:
+        step(state, asked, world.now)
+    assert refused.value.status == 503
+    assert "GPU-0 has 2 live leases" in sentence(refused.value.reason)[0]
+    seen = world.history[1][1]
+    assert step(state, seen, world.now) == Decision()
+    assert step(state, Ticked(), world.now) == Decision()
+    assert next_deadline(state) is None
+    assert effects_of(state) == ()
