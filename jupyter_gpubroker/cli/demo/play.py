@@ -63,7 +63,7 @@ class Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    async def cancels(self, playing: asyncio.Task[None]) -> None:
+    async def cancels(self, playing: asyncio.Task[Any]) -> None:
         """Wait for the end of the play; a signal cancels it, also one that came before."""
         loop = asyncio.get_running_loop()
         self._cancel = lambda: loop.call_soon_threadsafe(playing.cancel)
