@@ -15,8 +15,12 @@ from jupyter_gpubroker.cli.demo.play import Interruption
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_cancels_the_play_and_is_then_as_before(number: signal.Signals) -> None:
     before = signal.getsignal(number)
+
+    async def play() -> None:
+        await asyncio.Event().wait()
+
     with Interruption() as interruption:
-        playing = asyncio.ensure_future(asyncio.Event().wait())
+        playing = asyncio.create_task(play())
         asyncio.get_running_loop().call_soon(os.kill, os.getpid(), number)
         with pytest.raises(asyncio.CancelledError):
             await interruption.cancels(playing)
