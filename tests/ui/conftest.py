@@ -95,10 +95,11 @@ def desk(lab: Lab, page: Page, request: pytest.FixtureRequest) -> Iterator[Desk]
 
 @pytest.fixture
 def look(page: Page, request: pytest.FixtureRequest) -> Look:
-    """Take a picture of what is to be seen now, if pictures are wanted."""
+    """Take a picture of what is to be seen now, if pictures are wanted. Its name begins with what the module tests."""
+    about = request.path.stem.removeprefix("test_")
 
     def take(name: str) -> None:
         if SCREENSHOTS is not None:
-            page.screenshot(path=Path(SCREENSHOTS, f"{request.node.name}-{name}.png"))
+            page.screenshot(path=Path(SCREENSHOTS, f"{about}-{name}.png"))
 
     return take

@@ -145,6 +145,7 @@ class Desk:
         expect(self.page.locator(f"body[data-jp-theme-name='{theme}']")).to_be_attached(
             timeout=SEEN_MS
         )
+        expect(self.page.locator("#jupyterlab-splash")).to_have_count(0, timeout=SEEN_MS)
 
 
 def contrast(text: Locator) -> float:

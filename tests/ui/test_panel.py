@@ -42,6 +42,16 @@ for epoch in itertools.count():
     print("epoch", epoch)
     time.sleep(0.3)
 """.strip()
+# A person whose window is behind another, and whose browser may tell them something.
+LOOK_ELSEWHERE = """() => {
+    window.told = [];
+    document.hasFocus = () => false;
+    window.Notification = class {
+        static permission = 'granted';
+        constructor(text) { window.told.push(text); }
+    };
+}"""
+LOOK_HERE = "() => { delete document.hasFocus; window.dispatchEvent(new Event('focus')); }"
 LOCALE = "lab/user-settings/@jupyterlab/translation-extension/plugin.jupyterlab-settings"
 COUNTDOWN = re.compile(r"returns in \d+:\d\d")
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
@@ -147,9 +157,14 @@ def test_a_place_in_line_is_seen_and_its_turn_comes(
 
     panel.request()
     chip.shows(re.compile("1st in queue"))
+    desk.page.evaluate(LOOK_ELSEWHERE)
     panel.section("Jobs").get_by_role("button", name="Cancel").click()
     Question(desk.page).answer("Stop it")
     Toast(desk.page, "line.ipynb has its GPU now").seen()
+    assert desk.page.evaluate("window.told") == ["line.ipynb has its GPU now."]
+    expect(desk.page).to_have_title(re.compile("Your GPU is there"))
+    desk.page.evaluate(LOOK_HERE)
+    expect(desk.page).not_to_have_title(re.compile("Your GPU is there"))
     chip.shows("H200 · not used yet")
     assert lab.until(routes.JOB, lambda view: view.outcome is not None, job).outcome == "cancelled"
     expect(panel.section("Jobs")).to_contain_text("cancelled", timeout=SEEN_MS)
@@ -198,6 +213,8 @@ def test_a_notebook_is_run_as_a_batch_job(
     assert panel.overflow() == []
     panel.button("Submit").click()
     job = panel.job("train.ipynb")
+    expect(job).to_be_visible(timeout=SEEN_MS)
+    lab.until(routes.JOBS, lambda view: all(each.outcome is not None for each in view.jobs))
     expect(job).to_contain_text("finished", timeout=SEEN_MS)
     job.get_by_role("button", name="Output").click()
     expect(Output(desk.page).stdout).to_contain_text("[1/2] print", timeout=SEEN_MS)
@@ -326,9 +343,9 @@ def test_nobody_is_shut_out(lab: Lab, desk: Desk, panel: Panel, chip: Chip, look
     lab.submit(*LONG_JOB)
     chip.shows(COUNTDOWN)
     panel.button("Why?").first.click()
-    for theme in (DARK, LIGHT):
+    for theme, name in ((DARK, "dark"), (LIGHT, "light")):
         desk.wear(theme)
-        look(theme)
+        look(name)
         found += violations(desk.page)
     assert found == []
 

@@ -15,7 +15,7 @@ export function Elsewhere(): React.JSX.Element | null {
   return (
     <p className="gpb-Elsewhere">
       <span>{words.elsewhere}</span>
-      <Action label={words.allow} isQuiet onClick={allow} />
+      <Action label={words.allow} onClick={allow} />
     </p>
   );
 }

@@ -49,6 +49,21 @@ def test_the_build_is_small() -> None:
     assert compressed <= COMPRESSED_BYTES_MAX
 
 
+def test_every_word_is_there_in_both_languages() -> None:
+    """The compiler sees to it as well, but only where it is installed."""
+    words = {
+        language: re.findall(
+            r"^  (\w+):", (panel.SOURCES / "src" / language).read_text(), re.MULTILINE
+        )
+        for language in ("english.ts", "spanish.ts")
+    }
+    declared = re.findall(
+        r"^  readonly (\w+):", (panel.SOURCES / "src" / "words.ts").read_text(), re.MULTILINE
+    )
+    said = [word for word in declared if not word.startswith("sentence")]
+    assert words["english.ts"] == words["spanish.ts"] == said
+
+
 def test_the_lock_file_names_no_addresses() -> None:
     assert "://" not in (panel.SOURCES / "yarn.lock").read_text()
 
