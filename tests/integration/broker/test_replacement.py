@@ -90,7 +90,7 @@ def test_stop_is_refused_while_somebody_holds_a_gpu_unless_it_is_forced(folders)
             broker.client.call(routes.STOP, body=StopBody(force=False))
         assert refused.value.status == 409
         assert stop_broker(broker.url, force=True).pid == broker.process.pid
-        assert broker.process.wait(10) == 0
+        assert broker.process.wait(60) == 0
         broker.start()
         assert broker.client.call(routes.LEASE, lease.id).state == "active", "it lives on"
 

@@ -245,7 +245,7 @@ def test_the_broker_is_stopped_unless_it_is_in_use(own_broker: RunningBroker) ->
         assert "leases: 1" in refused.stderr
         assert "--stop --force" in refused.stderr
         assert gpubroker(own_broker, "broker", "--stop", "--force").returncode == 0
-    assert own_broker.process.wait(10) == 0
+    assert own_broker.process.wait(60) == 0
     assert "No broker runs." in gpubroker(own_broker, "broker", "--stop").stdout
 
 
@@ -257,7 +257,7 @@ def test_what_is_simulated_is_shown_and_set(own_broker: RunningBroker) -> None:
         "simulates": "1xL4",
         "broker_goes_on": False,
     }
-    assert own_broker.process.wait(10) == 0, (
+    assert own_broker.process.wait(60) == 0, (
         "it was replaced by nothing, and the next one is like that"
     )
     environ = {

@@ -71,7 +71,7 @@ def test_what_the_command_does_on_the_slot_is_seen_as_its_own(broker: RunningBro
                 assert view.leases[0].memory_used_mib == 1_400
                 break
         process.terminate()
-        assert process.wait(10) == 128 + signal.SIGTERM
+        assert process.wait(60) == 128 + signal.SIGTERM
     broker.until_free(2)
 
 
@@ -122,7 +122,7 @@ def test_interrupted_while_waiting_it_leaves_the_line_at_once(
             waiting = json.loads(process.stderr.readline())
             assert (waiting["event"], waiting["place"]) == ("waiting", 1)
             process.send_signal(number)
-            assert process.wait(10) == 130
+            assert process.wait(60) == 130
             assert broker.client.call(routes.QUEUE).waiting == ()
 
 
@@ -135,7 +135,7 @@ def test_when_its_turn_comes_it_runs(broker: RunningBroker) -> None:
             assert json.loads(process.stderr.readline())["event"] == "waiting"
             holder.kill()
             assert process.stdout.readline() == "my turn\n"
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
 
 
 def test_a_broker_that_is_restarted_meanwhile_costs_it_nothing(broker: RunningBroker) -> None:
@@ -147,7 +147,7 @@ def test_a_broker_that_is_restarted_meanwhile_costs_it_nothing(broker: RunningBr
         (lease,) = broker.client.call(routes.LEASES).leases
         assert lease.state == "active"
         process.send_signal(signal.SIGUSR1)
-        assert process.wait(10) == 128 + signal.SIGUSR1
+        assert process.wait(60) == 128 + signal.SIGUSR1
     broker.until_free(2)
 
 
@@ -188,5 +188,5 @@ def test_it_waits_on_while_the_broker_is_away(folders: Folders) -> None:
             assert process.stdout.readline() == "my turn\n", (
                 "it started a broker, as every client may"
             )
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         stop_broker(broker.url, force=True)
