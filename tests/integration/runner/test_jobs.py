@@ -186,6 +186,7 @@ def test_a_job_lives_through_the_death_of_the_broker_and_its_end_is_told_to_the_
 ) -> None:
     job_id = submit(broker, "--", sys.executable, "-c", SAVES)
     running = job_in(broker, job_id, "running")
+    assert has_written(broker, "ready", job_id)
     broker.kill()
     broker.start()
     again = job_in(broker, job_id, "running")
