@@ -50,7 +50,9 @@ def test_who_is_gone_is_gone(child):
     assert stop(child.pid, ticks, force=True) is Stopped.GONE
 
 
-@pytest.mark.parametrize("pid", [0, 1, os.getpid(), os.getppid()])
+@pytest.mark.parametrize(
+    "pid", [0, 1, os.getpid(), os.getppid()], ids=["nobody", "init", "broker", "its parent"]
+)
 def test_the_broker_and_init_are_never_ended(pid):
     assert stop(pid, 0, force=True) is Stopped.OURS
 
