@@ -28,12 +28,12 @@ def kept(state: State) -> Entities:
     new = State()
     rules = (*new.policies.values(), *new.queues.values(), *new.faults.values())
     maps = {codec.table: getattr(state, codec.table) for codec in CODECS.values()}
-    maps["limits"] = {state.limits.id: state.limits}
+    maps |= {str(row.TABLE): {row.id: row} for row in (state.limits, state.modes)}
     return {
         (table, entity_id): entity
         for table, by_id in maps.items()
         for entity_id, entity in by_id.items()
-        if entity not in (new.limits, *rules)
+        if entity not in (new.limits, new.modes, *rules)
     }
 
 
