@@ -33,6 +33,7 @@ from ..core.model import (
     SlotState,
     State,
 )
+from ..core.place import is_forgotten
 from ..core.rules import Policy, Queue
 from ..core.table import found, is_over, live
 from ..core.verdicts import Evidence
@@ -248,7 +249,11 @@ class Views:
     # --- devices and the line ------------------------------------------------------------------------------------------
 
     def gpus(self) -> wire.GpusView:
-        gpus = sorted(self._state.gpus.values(), key=lambda gpu: (gpu.node_id, gpu.index))
+        shown = {slot.gpu_id for slot in self._slots()}
+        gpus = sorted(
+            (gpu for gpu in self._state.gpus.values() if gpu.id in shown or not gpu.simulated),
+            key=lambda gpu: (gpu.node_id, gpu.index),
+        )
         return wire.GpusView(tuple(map(self._gpu, gpus)), self._node_problem())
 
     def gpus_key(self) -> object:
@@ -257,7 +262,7 @@ class Views:
 
     def _gpu(self, gpu: Gpu) -> wire.GpuView:
         slots = sorted(
-            (slot for slot in self._state.slots.values() if slot.gpu_id == gpu.id),
+            (slot for slot in self._slots() if slot.gpu_id == gpu.id),
             key=lambda slot: (slot.index, slot.id),
         )
         return wire.GpuView(
@@ -271,6 +276,9 @@ class Views:
             state=gpu.state,
             slots=tuple(map(self._slot, slots)),
         )
+
+    def _slots(self) -> list[Slot]:
+        return [slot for slot in self._state.slots.values() if not is_forgotten(slot)]
 
     def _slot(self, slot: Slot) -> wire.SlotView:
         seen = self._latest.of(slot.node_id, slot.id)
@@ -298,7 +306,7 @@ class Views:
 
     def queue(self) -> wire.QueueView:
         line = queue.line(self._state)
-        slots = self._state.slots.values()
+        slots = self._slots()
         return wire.QueueView(
             waiting=tuple(self._entry(place, request) for place, request in enumerate(line, 1)),
             free_slots=sum(slot.state is SlotState.FREE for slot in slots),

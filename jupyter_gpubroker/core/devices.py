@@ -32,7 +32,7 @@ from .model import (
     State,
     Telemetry,
 )
-from .place import is_lost, is_removed, is_sick
+from .place import is_lost, is_sick
 from .table import found, live
 from .watch import Glance
 
@@ -55,7 +55,6 @@ def inventory_reported(draft: Draft, event: InventoryReported) -> None:
         if slot.node_id == event.node_id and slot.id not in seen:
             why = _why_missing(slot, gpus.get(slot.gpu_id))
             health.withdraw(draft, slot, why, "device_lost")
-    _forget_simulated(draft, event.node_id)
     if not event.gpus:
         nothing = Reason.of("no_gpu")
         draft.put(Telemetry(event.node_id, draft.now, nothing), nothing)
@@ -127,23 +126,6 @@ def _find_again(draft: Draft, slot: Slot, gpu: Gpu) -> None:
         health.let_back(draft, slot, Reason.of("device_back"))
     else:
         health.withdraw(draft, slot, health.sickness(gpu), "fault_seen")
-
-
-def _forget_simulated(draft: Draft, node_id: NodeId) -> None:
-    """What is simulated no more, and nobody holds or will return to, was never there."""
-    gone = [
-        slot
-        for slot in draft.state.slots.values()
-        if slot.node_id == node_id and slot.simulated and is_removed(slot) and slot.lease_id is None
-    ]
-    homes = {slot_id for lease in live(draft.state.leases) for slot_id in lease.home if gone}
-    for slot in gone:
-        if slot.id not in homes:
-            draft.drop(slot, Reason.of("no_longer_simulated"))
-    left = {slot.gpu_id for slot in draft.state.slots.values()}
-    for gpu in [*draft.state.gpus.values()]:
-        if gpu.node_id == node_id and gpu.simulated and gpu.state == "lost" and gpu.id not in left:
-            draft.drop(gpu, Reason.of("no_longer_simulated"))
 
 
 def _end_holder(draft: Draft, slot: Slot) -> None:

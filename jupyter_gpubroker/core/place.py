@@ -46,6 +46,11 @@ def is_removed(slot: Slot) -> bool:
     return is_lost(slot) and slot.reason is not None and slot.reason.code in REMOVED_CODES
 
 
+def is_forgotten(slot: Slot) -> bool:
+    """Whether it was simulated once and nobody has to do with it: kept for its epoch alone, and not shown."""
+    return slot.simulated and is_removed(slot) and slot.lease_id is None
+
+
 def serves(slot: Slot, spec: SlotSpec) -> bool:
     """Whether the slot could be (one of) those that `spec` asks for."""
     return slot.id in spec.pinned if spec.pinned else fits(slot, spec)
