@@ -192,19 +192,8 @@ def show(as_json: bool) -> None:
         view = broker.call(routes.POLICIES)
     if as_json:
         render.echo_json(view)
-        return
-    for policy in view.policies:
-        click.echo(f"{policy.name}: {policy.sentence}")
-    rows = [
-        (
-            queue.name,
-            queue.tier,
-            queue.policy or render.UNKNOWN,
-            "yes" if queue.preemptible else "no",
-        )
-        for queue in view.queues
-    ]
-    render.echo_table(("QUEUE", "TIER", "POLICY", "PREEMPTIBLE"), rows)
+    else:
+        render.echo_rules(view)
 
 
 # --- leases ----------------------------------------------------------------------------------------------------------
