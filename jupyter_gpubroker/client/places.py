@@ -74,10 +74,6 @@ class Places:
     def runner_log(self) -> Path:
         return self.state / "runner.log"
 
-    def job_output(self, job_id: str, stream: str) -> Path:
-        """The file of a batch job's `stdout` or `stderr`; it exists once the job was started."""
-        return self.state / "jobs" / job_id / f"{stream}.log"
-
     @property
     def policy(self) -> Path:
         return self.config / "policy.toml"
