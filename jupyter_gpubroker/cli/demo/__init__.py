@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import click
 
-from ..options import json_option
+from ..options import DURATION, json_option
 from ..outcome import Command, Exit
 
 
 @click.command(cls=Command)
+@click.option(
+    "--limit",
+    "limit_ms",
+    type=DURATION,
+    default="82s",
+    show_default=True,
+    help="How long it may play. A machine with much else to do needs more.",
+)
 @json_option
 @click.pass_context
-def demo(ctx: click.Context, as_json: bool) -> None:
+def demo(ctx: click.Context, limit_ms: int, as_json: bool) -> None:
     """Play the whole story by itself, on simulated GPUs, in at most 90 s.
 
     A real broker, a real Jupyter server with real kernels and a real batch job, in temporary folders of their own.
@@ -20,4 +28,4 @@ def demo(ctx: click.Context, as_json: bool) -> None:
     """
     from .play import play
 
-    ctx.exit(Exit.OK if play(as_json) else Exit.FAILED)
+    ctx.exit(Exit.OK if play(limit_ms / 1000, as_json) else Exit.FAILED)

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from .place import DemoPlace
 
 LOOK_S = 0.05
 MESSAGE_BYTES_MAX = 10_000_000
+NO_TIMEOUT = 0.0  # for tornado; the demo has a limit of its own
 
 
 class Failed(Exception):
@@ -49,8 +50,13 @@ class JupyterServer:
             method=method,
             headers=self._headers(),
             body=None if body is None else json.dumps(body),
+            connect_timeout=NO_TIMEOUT,
+            request_timeout=NO_TIMEOUT,
         )
-        response = await AsyncHTTPClient().fetch(request)
+        try:
+            response = await AsyncHTTPClient().fetch(request)
+        except HTTPClientError as error:
+            raise Failed(f"the Jupyter server refused {method} {path}: {error}") from error
         return json.loads(response.body) if response.body else None
 
     async def open_notebook(self, name: str) -> Notebook:
@@ -59,7 +65,7 @@ class JupyterServer:
         session = await self.request("POST", "/api/sessions", body)
         kernel_id = session["kernel"]["id"]
         url = f"ws{self._url.removeprefix('http')}/api/kernels/{kernel_id}/channels?session_id={uuid.uuid4().hex}"
-        request = HTTPRequest(url, headers=self._headers())
+        request = HTTPRequest(url, headers=self._headers(), connect_timeout=NO_TIMEOUT)
         connection = await websocket_connect(request, max_message_size=MESSAGE_BYTES_MAX)
         return Notebook(self, kernel_id, connection)
 

@@ -45,9 +45,10 @@ class Step:
 
 
 class Report:
-    """All stories so far, in the order in which they are told."""
+    """All stories so far, in the order in which they are told. `unfinished` are the steps that the end of the play cut off."""
 
     def __init__(self, as_json: bool) -> None:
+        self.unfinished: list[str] = []
         self._as_json = as_json
         self._started_s = time.monotonic()
         self._chapters: list[Chapter] = []
@@ -130,6 +131,11 @@ class Chapter:
     def missed(self, name: str, detail: str) -> None:
         """A step did not happen."""
         self._add(name, Evidence(detail), ok=False)
+
+    def unfinished(self, name: str) -> None:
+        """A step was under way when the play was stopped."""
+        self._report.unfinished.append(f"{name.replace('_', ' ')} ({self._give_back})")
+        self.missed(name, "still going on when the demo was stopped")
 
     def close(self) -> None:
         """Nothing more will happen here."""

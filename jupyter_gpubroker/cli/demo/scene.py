@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ...client import BrokerError
@@ -218,26 +219,34 @@ class Scene:
 
     async def _gpubroker(self, *arguments: str) -> str:
         """Run the command line as a person does in a terminal."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "jupyter_gpubroker.cli",
-            *arguments,
-            cwd=self._place.work,
-            env=self._place.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, errors = await process.communicate()
-        if process.returncode != 0:
-            raise Failed(
-                f"gpubroker {arguments[0]} ended with {process.returncode}: {errors.decode().strip()[-300:]}"
-            )
-        return output.decode()
+        argv = [sys.executable, "-m", "jupyter_gpubroker.cli", *arguments]
+        return await output_of(argv, self._place.work, self._place.environment)
 
     def _evidence(self, detail: str) -> Evidence:
         return Evidence(detail, self._pid or None, self._slot or None, self._lease_id or None)
+
+
+async def output_of(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> str:
+    """What a command printed. It has ended when this has, also when this is cancelled."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=cwd,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, errors = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.communicate()  # its pipes, too, must not outlive the event loop
+        raise
+    if process.returncode != 0:
+        raise Failed(
+            f"{' '.join(argv)} ended with {process.returncode}: {errors.decode().strip()[-300:]}"
+        )
+    return output.decode()
 
 
 Act = Callable[[Scene], Awaitable[Evidence]]
