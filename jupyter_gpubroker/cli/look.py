@@ -1,4 +1,4 @@
-"""Commands that only look: status, gpus, queue, jobs, why."""
+"""Commands that only look: status, gpus, queue, jobs, policies, why."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A reader only reports what it read. It never guesses, never turns an unknown number into 0 and never decides what a
 reading means (`agent` does): where a number is None, `missing` says why. Every record survives JSON, since readers live in
-the probe's process (`probe`). The two readers are `nvml.NvmlReader` and `simulated.SimulatedReader`; one contract suite
-holds them to the same answers (tests/unit/devices/test_reader_contract.py).
+the probe's process (`probe`). `nvml.NvmlReader` and `simulated.SimulatedReader` read devices; one contract suite holds them to
+the same answers (tests/unit/devices/test_reader_contract.py). `exporter_feed.ExportedReader` fills either in.
 """
 
 from __future__ import annotations
