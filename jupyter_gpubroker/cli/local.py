@@ -1,4 +1,4 @@
-"""Commands that need no broker: run one, switch everything off and on."""
+"""The broker itself: run it, end it; and switch everything off and on."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def broker(stop: bool, force: bool, arguments: tuple[str, ...]) -> None:
 
     `gpubroker broker --stop` ends your broker unless somebody holds, waits for or queued something; with --force also then.
     """
-    from ..broker.app import main
-
     if stop:
         _stop(force)
     elif force:
         raise click.UsageError("--force goes with --stop.")
     else:
+        from ..broker.app import main
+
         main(list(arguments))
 
 
