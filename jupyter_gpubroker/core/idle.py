@@ -2,7 +2,7 @@
 
 `watch` remembers what the looks showed, `verdicts` decides from it; here both are applied to leases, and a verdict is joined
 with the policy. Unknown is never idle, a missing number is never 0, and clocks count time that was watched, not samples
-(`facts` behind the rules: docs/architecture.md). Whether somebody wants the slot, and how it could come free, is decided
+(the rules: docs/architecture.md). Whether somebody wants the slot, and how it could come free, is decided
 elsewhere (`reclaim`, `giveback`).
 """
 

@@ -24,7 +24,7 @@ from .rules import (
 from .seen import Telemetry, UnleasedUse, Watch
 from .verdicts import Activity, Evidence, Verdict
 
-# Nouns that live elsewhere, so that no file is too long to keep in mind.
+# Re-exported: nouns with files of their own.
 __all__ = ["Activity", "Telemetry", "UnleasedUse", "Verdict", "Watch"]
 
 Millis = NewType("Millis", int)

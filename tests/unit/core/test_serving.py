@@ -76,7 +76,7 @@ def test_a_device_that_spins_at_the_power_of_an_idle_one_is_told_of_and_never_ta
 
 
 def test_another_tenants_use_of_the_device_is_not_the_holders() -> None:
-    """D2 of the record: the display or another tenant works, the holder's own counters stand still."""
+    """The display or another tenant works, the holder's own counters stand still."""
     world, lease_id = begun(Case("", IDLE, Verdict.IDLE, 0, taken=True))
     shown = world.shown["GPU-0"]
     assert shown.processes is not None
