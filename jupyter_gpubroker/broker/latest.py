@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from ..core.events import Event, InventoryReported, SlotObservation, SlotsObserved
+import asyncio
+from contextlib import suppress
+
+from ..core.events import (
+    Event,
+    InventoryReported,
+    NodeUnobserved,
+    SlotObservation,
+    SlotsObserved,
+)
 from ..core.model import NodeId, SlotId
 
 
 class Latest:
-    """Bounded by the number of slots. `has_looked` says whether any agent has spoken since the start."""
+    """Bounded by the number of slots. `has_looked`: an agent has looked at its slots since the start, or cannot."""
 
     def __init__(self) -> None:
         self._by_node: dict[NodeId, dict[SlotId, SlotObservation]] = {}
         self._fenced: dict[NodeId, bool] = {}
-        self.has_looked = False
+        self._looked = asyncio.Event()
+
+    @property
+    def has_looked(self) -> bool:
+        return self._looked.is_set()
+
+    async def first_look(self, at_most_s: float) -> None:
+        """Return once there was a look, or when the time is over: a driver that hangs must not stop anybody."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), at_most_s)
 
     @property
     def is_fenced(self) -> bool:
@@ -21,7 +39,8 @@ class Latest:
 
     def note(self, event: Event) -> None:
         """Remember what an event of the agent says."""
-        self.has_looked = True
+        if _is_look(event):
+            self._looked.set()
         if isinstance(event, InventoryReported):
             ids = {slot.id for slot in event.slots}
             seen = self._by_node.get(event.node_id, {})
@@ -33,3 +52,10 @@ class Latest:
 
     def of(self, node_id: NodeId, slot_id: SlotId) -> SlotObservation | None:
         return self._by_node.get(node_id, {}).get(slot_id)
+
+
+def _is_look(event: Event) -> bool:
+    """Whether what can be granted is known after it: the slots were seen, there are none, or they cannot be seen."""
+    if isinstance(event, InventoryReported):
+        return not event.slots
+    return isinstance(event, SlotsObserved | NodeUnobserved)

@@ -27,6 +27,9 @@ from ..settings import Settings
 from ..views import Views
 from ..why import Refusal, Refusals
 
+# A broker that has just started knows only the devices of the one before it.
+FIRST_LOOK_S = 3.0
+
 Body = TypeVar("Body", bound=Struct)
 
 
@@ -70,13 +73,18 @@ class Call:
         return self.body
 
     async def ask(self, event: RequestMade | JobSubmitted) -> State:
-        """As `send`, for what may be refused and asked about later."""
+        """As `send`, for what may be refused and asked about later: judged by the devices as this broker has seen them."""
+        await self.first_look()
         try:
             return await self.send(event)
         except Refused as refused:
             if refused.status != Conflict.status:  # then it is there, and speaks for itself
                 self._note_refusal(event, refused)
             raise
+
+    async def first_look(self) -> None:
+        """Return when the devices were looked at since the start, or that takes too long."""
+        await self.broker.latest.first_look(FIRST_LOOK_S)
 
     def _note_refusal(self, event: RequestMade | JobSubmitted, refused: Refused) -> None:
         thing_id = event.request_id if isinstance(event, RequestMade) else event.job_id

@@ -42,6 +42,7 @@ async def put_request(call: Call) -> RequestView:
 
 async def outlook(call: Call) -> RequestView:
     """The core is asked as always; what follows is shown and thrown away."""
+    await call.first_look()
     now = call.broker.loop.time.now()
     event = _made(call, uuid.uuid4().hex)
     _, state = advance(call.state, event, now)
