@@ -101,7 +101,7 @@ class _Free:
 
     def blocked(self, request: Request) -> None:
         """The request cannot be served yet: nobody overtakes it, or nobody of a lower tier."""
-        if self._now - request.since_ms >= self._state.limits.overtaking_ms:
+        if self._now - request.in_line_since_ms >= self._state.limits.overtaking_ms:
             self._hold_back(request.spec)
         else:
             self._overtaken.append(request.spec)

@@ -236,8 +236,8 @@ class RequestState(str, Enum):
 class Request:
     """Somebody waits for slots. `lease_id` is the lease it became, or, while waiting, the parked lease it wants back.
 
-    `since_ms` gives the place in line (an auto-restarted kernel keeps its old one); ties are broken by `number`.
-    `ended_ms` is when it stopped waiting, for whatever reason.
+    It was made at `since_ms`, and that is its place in line, unless it took an older one over from a process that crashed,
+    `place_ms`; ties are broken by `number`. `ended_ms` is when it stopped waiting, for whatever reason.
     """
 
     TABLE: ClassVar[str] = "requests"
@@ -256,6 +256,12 @@ class Request:
     lease_id: LeaseId | None = None
     reason: Reason | None = None
     ended_ms: Millis | None = None
+    place_ms: Millis | None = None
+
+    @property
+    def in_line_since_ms(self) -> Millis:
+        """What its place in line counts from."""
+        return self.since_ms if self.place_ms is None else self.place_ms
 
 
 class LeaseState(str, Enum):

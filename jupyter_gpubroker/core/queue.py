@@ -96,7 +96,7 @@ def place_in_line(state: State, request: Request) -> tuple[int | None, int]:
     The place is None once it waits no longer.
     """
     tier = tier_rank(state, request.queue)
-    place = Place(request.since_ms, request.number, request.id)
+    place = Place(request.in_line_since_ms, request.number, request.id)
     before = waiting = 0
     for demand, places in groups(Request, state.requests, "lines").items():
         if demand.spec != request.spec and not _are_rivals(state, demand.spec, request.spec):

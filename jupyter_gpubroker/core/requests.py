@@ -49,7 +49,8 @@ def made(draft: Draft, event: RequestMade) -> None:
         session_id=session.id,
         spec=event.spec,
         queue=queue.name,
-        since_ms=_place_kept(draft, session, event) or draft.now,
+        since_ms=draft.now,
+        place_ms=_place_kept(draft, session, event),
         expires_ms=_expiry(draft, event.wait_ms),
         duration_ms=event.duration_ms,
         preemptible=event.preemptible or queue.preemptible,
@@ -167,7 +168,7 @@ def _place_kept(draft: Draft, session: Session, event: RequestMade) -> Millis | 
     if asked_already:
         return None
     kept = [
-        request.since_ms
+        request.in_line_since_ms
         for request in draft.state.requests.values()
         if request.session_id == before.id
         and (request.spec, request.queue) == (event.spec, event.queue)
@@ -177,11 +178,12 @@ def _place_kept(draft: Draft, session: Session, event: RequestMade) -> Millis | 
 
 
 def _lost_at_the_end(state: State, request: Request, session: Session) -> bool:
-    """Whether the session was waiting for it, or held it, when it ended."""
+    """Whether the session was waiting for it, or held it and did not give it back, when it ended."""
     if request.state is RequestState.CANCELLED:
         return request.ended_ms == session.since_ms
     if request.state is not RequestState.GRANTED or request.lease_id is None:
         return False
     lease = state.leases.get(request.lease_id)
-    is_held = lease is not None and (lease.state is not LeaseState.CLEARED)
-    return lease is not None and (is_held or lease.since_ms >= session.since_ms)
+    if lease is None or lease.session_id != session.id or lease.gave_back is not None:
+        return False
+    return lease.state is not LeaseState.CLEARED or lease.since_ms >= session.since_ms

@@ -165,7 +165,7 @@ def _usable_shape(slot: Slot) -> Hashable:
 
 
 def _place(request: Request) -> Place:
-    return Place(request.since_ms, request.number, request.id)
+    return Place(request.in_line_since_ms, request.number, request.id)
 
 
 def request_due_ms(request: Request) -> Millis | None:

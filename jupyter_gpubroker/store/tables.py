@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from .codec import CODECS, Codec, Column, ColumnKind
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 
 metadata = sa.MetaData()
 

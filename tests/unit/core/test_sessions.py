@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jupyter_gpubroker.core import explain
 from jupyter_gpubroker.core.model import (
     Activity,
     GiveBackKind,
@@ -220,7 +221,7 @@ def test_a_crash_ends_the_lease_and_the_successor_has_the_old_place_in_line() ->
     assert world.lease(lease_id).state is LeaseState.CLEARED
     assert world.lease(again).state is LeaseState.GRANTED
     assert waiting not in world.state.leases
-    assert world.request(again).since_ms == world.request(lease_id).since_ms
+    assert world.request(again).place_ms == world.request(lease_id).since_ms
 
 
 def test_the_old_place_is_kept_though_the_lease_was_cleared_at_once() -> None:
@@ -230,7 +231,7 @@ def test_the_old_place_is_kept_though_the_lease_was_cleared_at_once() -> None:
     crashes(world, "k")
     assert world.lease(lease_id).state is LeaseState.CLEARED
     world.session("k2", predecessor="k")
-    assert world.request(world.asks("k2", "again")).since_ms == world.request(lease_id).since_ms
+    assert world.request(world.asks("k2", "again")).place_ms == world.request(lease_id).since_ms
 
 
 def test_the_old_place_is_kept_for_what_was_waited_for_too() -> None:
@@ -241,7 +242,7 @@ def test_the_old_place_is_kept_for_what_was_waited_for_too() -> None:
     world.wait(MINUTE)
     crashes(world, "k")
     world.session("k2", predecessor="k")
-    assert world.request(world.asks("k2", "again")).since_ms == world.request(first).since_ms
+    assert world.request(world.asks("k2", "again")).place_ms == world.request(first).since_ms
 
 
 @pytest.mark.parametrize("queue", ["batch", "interactive"])
@@ -255,7 +256,7 @@ def test_the_old_place_is_not_kept_for_something_else_or_for_ever(queue: str) ->
     if queue == "interactive":
         world.wait(world.state.limits.restart_gap_ms + SECOND)
     world.session("k2", predecessor="k")
-    assert world.request(world.asks("k2", "again", queue=queue)).since_ms == world.now
+    assert world.request(world.asks("k2", "again", queue=queue)).place_ms is None
 
 
 def test_a_released_lease_gives_no_place() -> None:
@@ -266,7 +267,49 @@ def test_a_released_lease_gives_no_place() -> None:
     world.wait(MINUTE)
     crashes(world, "k")
     world.session("k2", predecessor="k")
-    assert world.request(world.asks("k2", "again")).since_ms == world.now
+    assert world.request(world.asks("k2", "again")).place_ms is None
+
+
+def test_the_wait_that_is_told_is_that_of_the_request_not_of_its_place() -> None:
+    world = World().devices(whole(0))
+    world.holds("k")
+    world.wait(MINUTE)
+    crashes(world, "k")
+    world.session("k2", predecessor="k")
+    again = world.request(world.asks("k2", "again"))
+    assert again.state is RequestState.GRANTED
+    assert explain.request_reason(world.state, again, world.now) == Reason.of(
+        "granted", waited_ms=0
+    )
+
+
+def test_giving_back_by_a_restart_gives_no_place() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.offers("k", GiveBackKind.RESTARTED)
+    world.uses("k", "GPU-0", busy=False)
+    world.wait(MINUTE)
+    world.releases(lease_id, GiveBackKind.RESTARTED)
+    world.restarts("k")
+    world.empties("GPU-0")
+    world.ends("k")
+    world.session("k2", predecessor="k")
+    world.answers(lease_id)
+    world.look()
+    assert world.lease(lease_id).state is LeaseState.CLEARED
+    assert world.request(world.asks("k2", "again")).place_ms is None
+
+
+def test_a_lease_given_back_after_a_restart_gives_no_place() -> None:
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    world.wait(MINUTE)
+    world.restarts("k")
+    world.session("k2", predecessor="k")
+    world.releases(lease_id, done=True)
+    world.look()
+    assert world.lease(lease_id).state is LeaseState.CLEARED
+    assert world.request(world.asks("k2", "again")).place_ms is None
 
 
 def test_a_successor_of_a_live_process_replaces_it() -> None:
