@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..core.events import ProcessOnSlot, SlotObservation
@@ -30,18 +30,13 @@ _log = logging.getLogger(__name__)
 
 
 class Lookout:
-    """`clock` in seconds, counting up."""
+    """Remembers processes and their use of the host between looks."""
 
-    def __init__(
-        self,
-        table: ProcessTable,
-        exempt: Exempt,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, table: ProcessTable, exempt: Exempt) -> None:
         self._table = table
         self._trees = Trees(table)
-        self._attribution = Attribution(table, clock, exempt)
-        self._host = HostActivity(table, self._trees, clock)
+        self._attribution = Attribution(table, exempt=exempt)
+        self._host = HostActivity(table, self._trees, time.monotonic)
         self._fence = Fence()
         self._index = HolderIndex()
 

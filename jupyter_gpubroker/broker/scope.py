@@ -7,7 +7,6 @@ Its folders are those that systemd made for it (RUNTIME_DIRECTORY, STATE_DIRECTO
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,22 +35,21 @@ class Scope:
         return self.served.uid is None
 
 
-def scope_of(name: str, admins: str, environ: Mapping[str, str] | None = None) -> Scope:
+def scope_of(name: str, admins: str) -> Scope:
     """The scope of that name. Raises Unfit where it cannot be served from here."""
-    environ = os.environ if environ is None else environ
     if name == USER:
-        return Scope(USER, Places.find(environ), Served(os.getuid()), Mode.ENFORCE, True)
+        return Scope(USER, Places.find(), Served(os.getuid()), Mode.ENFORCE, True)
     if os.getuid() == 0:
         raise Unfit(
             "The machine's broker needs no root and refuses it. Run it as a system user of its own, such as gpubroker; "
             "examples/single_node has the unit for systemd."
         )
-    return Scope(MACHINE, _machine_places(environ), Served(None, admins), Mode.OBSERVE, False)
+    return Scope(MACHINE, _machine_places(), Served(None, admins), Mode.OBSERVE, False)
 
 
-def _machine_places(environ: Mapping[str, str]) -> Places:
+def _machine_places() -> Places:
     def folder(name: str, usual: Path) -> Path:
-        return Path(environ.get(name, "").partition(":")[0] or usual)
+        return Path(os.environ.get(name, "").partition(":")[0] or usual)
 
     return Places(
         runtime=folder("RUNTIME_DIRECTORY", MACHINE_SOCKET.parent),

@@ -41,12 +41,7 @@ _PASSED = frozenset(_NAMES.split())
 _PASSED_PREFIXES = ("LC_", "XDG_")
 
 
-def ensure_broker(
-    places: Places | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
-    deadline_s: float = START_S,
-) -> str:
+def ensure_broker(places: Places | None = None, *, environ: Mapping[str, str] | None = None) -> str:
     """The URL of a broker that answers. Raises BrokerDown, or PlaceRefused when its places are unfit.
 
     `environ` (by default ours) is what a new broker may inherit from, and where the places are found if not given.
@@ -61,16 +56,16 @@ def ensure_broker(
             f"The broker configured at {places.url} does not answer. Start it, or unset GPUBROKER_URL to use one of your own."
         )
     places.prepare()
-    deadline = time.monotonic() + deadline_s
+    deadline = time.monotonic() + START_S
     with _start_lock(places, deadline):
         if not _found(places, deadline) or _made_way(places.url, wish):
             _start(places, environ, deadline)
     return places.url
 
 
-async def ensure_broker_async(places: Places | None = None, *, deadline_s: float = START_S) -> str:
+async def ensure_broker_async(places: Places) -> str:
     """`ensure_broker` without blocking the event loop."""
-    return await asyncio.to_thread(ensure_broker, places, deadline_s=deadline_s)
+    return await asyncio.to_thread(ensure_broker, places)
 
 
 def answers(url: str) -> bool:
@@ -87,13 +82,13 @@ def answers(url: str) -> bool:
         return True
 
 
-def stop_broker(url: str, *, force: bool = False, deadline_s: float = STOP_S) -> StoppedView:
+def stop_broker(url: str, *, force: bool = False) -> StoppedView:
     """Tell the broker to end, and wait until it has. Raises BrokerError where it is in use, unless forced; BrokerDown."""
     with BrokerClient(url, answer_s=HEALTH_S) as client:
         pidfd = os.pidfd_open(client.call(routes.HEALTH).pid)
         try:
             stopped = client.call(routes.STOP, body=StopBody(force))
-            if not select.select([pidfd], [], [], deadline_s)[0]:
+            if not select.select([pidfd], [], [], STOP_S)[0]:
                 raise BrokerDown(
                     f"The broker (process {stopped.pid}) was told to end but did not in time."
                 )

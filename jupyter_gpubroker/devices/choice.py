@@ -71,9 +71,9 @@ def nvidia_present(root: Path = Path("/")) -> bool:
     return any(_is_nvidia_gpu(device) for device in (root / "sys/bus/pci/devices").glob("*"))
 
 
-def is_windows_below(root: Path = Path("/")) -> bool:
+def is_windows_below() -> bool:
     """Whether this is WSL, where the GPU belongs to Windows."""
-    return (root / "dev/dxg").exists()
+    return Path("/dev/dxg").exists()
 
 
 def _is_nvidia_gpu(device: Path) -> bool:
