@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..client.output import STREAMS
+
 if TYPE_CHECKING:
     from ..client import BrokerClient
     from ..runner.spool import Spool
 
 LOOK_S = 0.05
 PIECE_BYTES = 64 * 1024
-STREAMS = ("stdout", "stderr")
 
 
 class _Stream:

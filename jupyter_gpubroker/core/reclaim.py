@@ -17,7 +17,7 @@ from .model import Lease, Millis, Mode, Notice, Reason, RequestId, State
 from .table import found
 
 ONLY_ADVISED = "only_advised"
-_WITHDRAWN_BY_MODE = Reason.of("notice_withdrawn", why="only_observed")
+_WITHDRAWN_BY_MODE = Reason.of("notice_withdrawn", why=ONLY_OBSERVED)
 
 
 def make_way(draft: Draft) -> None:
