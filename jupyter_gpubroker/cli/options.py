@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -83,15 +84,16 @@ def slot_spec(count: int, profile: str | None, memory: int | None, model: str | 
 def connect(*, as_it_is: bool = False) -> BrokerClient:
     """The broker; the user's own is started where none is there and none is configured.
 
-    One that has other GPUs than GPUBROKER_SIMULATE asks for is replaced where nobody uses it, unless it is wanted `as_it_is`;
-    where it goes on, that is said on standard error.
+    One that ends meanwhile is started again. One that has other GPUs than GPUBROKER_SIMULATE asks for is replaced where
+    nobody uses it, unless it is wanted `as_it_is`; where it goes on, that is said on standard error.
     """
     from ..client import BrokerClient, Places, ensure_broker, routes, simulation
     from ..client.start import answers
 
     places = Places.find()
     url = places.url if as_it_is and answers(places.url) else ensure_broker(places)
-    broker = BrokerClient(url)
+    revive = partial(ensure_broker, places) if places.may_start else None
+    broker = BrokerClient(url, revive=revive)
     if simulation.wished(os.environ) is not None:
         told = simulation.difference(broker.call(routes.HEALTH), os.environ)
         if told is not None:

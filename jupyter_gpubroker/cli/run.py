@@ -89,7 +89,7 @@ def run(
         duration_ms=duration_ms,
     )
     limit_s = None if duration_ms is None else duration_ms / 1000
-    with connect() as broker, _session(broker, session_id, command):
+    with _session(session_id, command) as broker:
         lease = _acquire(broker, body, _Voice(as_json))
         try:
             environment = lent_environment(
@@ -120,19 +120,22 @@ class _Voice:
 
 
 @contextmanager
-def _session(broker: BrokerClient, session_id: str, command: tuple[str, ...]) -> Iterator[None]:
-    """This process, known to the broker as one that may hold leases. Its end would be noticed without a word, too."""
-    from ..client import BrokerDown, BrokerError, routes
+def _session(session_id: str, command: tuple[str, ...]) -> Iterator[BrokerClient]:
+    """The broker, to which this process is known as one that may hold leases. Its end would be noticed without a word, too."""
+    from ..client import BrokerClient, BrokerDown, BrokerError, routes
     from ..wire.bodies import SessionBody
     from .render import shortened
 
     body = SessionBody(kind="command", name=shortened(" ".join(command), 200), pid=os.getpid())
-    broker.call(routes.PUT_SESSION, session_id, body)
-    try:
-        yield
-    finally:
-        with suppress(BrokerDown, BrokerError):
-            broker.call(routes.END_SESSION, session_id)
+    with connect() as broker:
+        broker.call(routes.PUT_SESSION, session_id, body)
+    # One that goes away from now on is told of (`_acquire`), and not started for the sake of giving back.
+    with BrokerClient(broker.url) as broker:
+        try:
+            yield broker
+        finally:
+            with suppress(BrokerDown, BrokerError):
+                broker.call(routes.END_SESSION, session_id)
 
 
 def _acquire(broker: BrokerClient, body: RequestBody, voice: _Voice) -> LeaseView:

@@ -12,7 +12,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import walk_tb
@@ -164,10 +164,20 @@ def _close_failed_sockets(error: BaseException | None) -> None:
 
 @final
 class BrokerClient(_Base):
-    """For code without an event loop. Safe to use from several threads. Close it, or use it as a context manager."""
+    """For code without an event loop. Safe to use from several threads. Close it, or use it as a context manager.
 
-    def __init__(self, url: str, *, answer_s: float = ANSWER_S) -> None:
+    `revive` starts the broker again where nobody is there any more, as when it was just ending while it was found.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        answer_s: float = ANSWER_S,
+        revive: Callable[[], object] | None = None,
+    ) -> None:
         super().__init__(url, answer_s=answer_s)
+        self._revive = revive
         self._http = httpx.Client(transport=httpx.HTTPTransport(uds=self._uds), **self._options)
 
     def __enter__(self) -> BrokerClient:
@@ -216,10 +226,19 @@ class BrokerClient(_Base):
                 return _answer(self._http.request(**arguments, extensions={"trace": self._trace}))
             except httpx.TransportError as error:
                 _close_failed_sockets(error)
+                if self._revives(error, attempt):
+                    continue
                 if not _is_worth_repeating(error, attempt):
                     raise self._down(error) from error
                 time.sleep(random.uniform(*PAUSE_S))  # noqa: S311 - jitter, not a secret
         raise AssertionError("the last attempt returns or raises")
+
+    def _revives(self, error: httpx.TransportError, attempt: int) -> bool:
+        """Whether there is a broker again. Raises what starting one raises."""
+        if self._revive is None or attempt == ATTEMPTS or not isinstance(error, httpx.ConnectError):
+            return False
+        self._revive()
+        return True
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         try:

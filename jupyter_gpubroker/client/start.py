@@ -76,10 +76,15 @@ def answers(url: str) -> bool:
         try:
             client.call(routes.HEALTH)
         except BrokerDown as error:
-            if isinstance(error.__cause__, httpx.NetworkError | httpx.ProtocolError):
+            if _is_absence(error):
                 return False
             raise
         return True
+
+
+def _is_absence(error: BrokerDown) -> bool:
+    """Whether nobody was there, rather than one that hangs or is not to be trusted."""
+    return isinstance(error.__cause__, httpx.NetworkError | httpx.ProtocolError)
 
 
 def stop_broker(url: str, *, force: bool = False) -> StoppedView:
@@ -113,7 +118,12 @@ def _wish_of(places: Places, environ: Mapping[str, str]) -> str | None:
 
 def _serves(url: str, wish: str | None) -> bool:
     """Whether a broker answers that has the GPUs wished for."""
-    return answers(url) and (wish is None or not simulation.contradicts(_looked(url), wish))
+    try:
+        return answers(url) and (wish is None or not simulation.contradicts(_looked(url), wish))
+    except BrokerDown as error:  # it may end while it is looked at
+        if _is_absence(error):
+            return False
+        raise
 
 
 def _found(places: Places, deadline: float) -> bool:

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,26 @@ def test_nobody_there_is_said_at_once_and_leaves_nothing_open(folder: Path, is_l
     ):
         client.call(routes.QUEUE)
     gc.collect()  # a socket left open would be a warning, hence an error, here
+
+
+def test_a_broker_that_has_just_ended_is_started_again_for_the_same_call(folder: Path) -> None:
+    with ExitStack() as started:
+
+        def revive() -> None:
+            started.enter_context(server(folder, lambda _: response("200 OK", OK)))
+
+        with BrokerClient(f"unix://{folder / 's'}", revive=revive) as client:
+            assert client.call(routes.QUEUE).free_slots == 1
+
+
+def test_one_that_cannot_be_started_again_is_given_up(folder: Path) -> None:
+    tried: list[None] = []
+    with (
+        BrokerClient(f"unix://{folder / 's'}", revive=lambda: tried.append(None)) as client,
+        pytest.raises(BrokerDown, match="No broker answers"),
+    ):
+        client.call(routes.QUEUE)
+    assert len(tried) == 2
 
 
 def test_a_connection_that_breaks_is_tried_again(folder: Path) -> None:
