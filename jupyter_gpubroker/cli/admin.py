@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -13,7 +13,7 @@ from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
     from ..client import BrokerClient
-    from ..wire.views import ModesView
+    from ..wire.views import GpusView, ModesView
 
 WHY = click.option(
     "--why", required=True, help="Who is concerned reads it, and the audit keeps it."
@@ -118,7 +118,7 @@ def clear(slot: str, why: str, as_json: bool) -> None:
     _show_gpus(view, as_json)
 
 
-def _show_gpus(view: Any, as_json: bool) -> None:
+def _show_gpus(view: GpusView, as_json: bool) -> None:
     from . import render
 
     if as_json:
@@ -138,12 +138,12 @@ def _gpu_id(broker: BrokerClient, name: str) -> str:
 
 def _one_of(name: str, ids: list[str], what: str) -> str:
     matches = [one for one in ids if one.lower().startswith(name.lower())]
-    if len(matches) != 1:
-        many = "There is no" if not matches else "There is more than one"
-        raise Ended(
-            Exit.REFUSED, "unknown_id", f"{many} {what} '{name[:40]}'. `gpubroker gpus` lists them."
-        )
-    return matches[0]
+    if len(matches) == 1:
+        return matches[0]
+    code, many = (
+        ("ambiguous_id", "There is more than one") if matches else ("unknown_id", "There is no")
+    )
+    raise Ended(Exit.REFUSED, code, f"{many} {what} '{name[:40]}'. `gpubroker gpus` lists them.")
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------

@@ -159,6 +159,14 @@ def test_an_unknown_id_is_refused(broker: RunningBroker) -> None:
         assert json.loads(result.stdout)["error"]["code"] == "unknown_id"
 
 
+def test_a_part_of_an_id_that_several_gpus_share_is_refused(broker: RunningBroker) -> None:
+    result = gpubroker(
+        broker, "admin", "gpus", "disable", "GPU-", "--why", "a fan is loud", "--json"
+    )
+    assert result.returncode == 3
+    assert json.loads(result.stdout)["error"]["code"] == "ambiguous_id"
+
+
 def test_a_request_is_cancelled_by_a_part_of_its_id(broker: RunningBroker) -> None:
     with Holder(broker) as first, Holder(broker) as second:
         first.acquire(count=2)
