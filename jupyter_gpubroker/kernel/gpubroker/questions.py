@@ -45,6 +45,9 @@ class Questions:
 
     def policy(self) -> str:
         view, broker = self._require(), self._session.broker
-        named = [rule for rule in broker.policies()["policies"] if rule["name"] == view["policy"]]
+        lease, rules, applies = self._session.lease, broker.policies(), view["policy"]
+        if lease is not None:  # which may have come through another queue than usual
+            applies = {each["name"]: each["policy"] for each in rules["queues"]}.get(lease["queue"])
+        named = [rule for rule in rules["policies"] if rule["name"] == applies]
         consent = say("consents" if self._consents() else "consents_not")
-        return render.policy(named, broker.health(), self._session.lease, consent)
+        return render.policy(named, broker.health(), lease, consent)

@@ -48,8 +48,7 @@ def reason(why: Reason) -> str:
 
 def status(session: View, lease: Optional[View], queue: View) -> str:
     """What the kernel holds or waits for, and what is free."""
-    simulated = f" ({say('simulated')})" if lease and lease["simulated"] else ""
-    lines = [of_view(lease) + simulated] if lease else [*_last(session), say("no_lease")]
+    lines = [of_view(lease)] if lease else [*_last(session), say("no_lease")]
     if lease and lease["state"] == "active":
         lines.append(say("way_back", kind=say("kind_" + lease["give_back"])))
     lines += [
@@ -67,10 +66,10 @@ def _last(session: View) -> List[str]:
     lease = session.get("last_lease")
     if not lease:
         return []
-    ended_ms_ago = lease.get("ended_ms_ago")
-    if ended_ms_ago is None:
+    ended_ago_ms = lease.get("ended_ago_ms")
+    if ended_ago_ms is None:
         return [of_view(lease)]
-    return [say("ended_ago", sentence=of_view(lease), time=duration_text(ended_ms_ago))]
+    return [say("ended_ago", sentence=of_view(lease), time=duration_text(ended_ago_ms))]
 
 
 def why(view: View) -> str:

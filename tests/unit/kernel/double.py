@@ -103,7 +103,11 @@ QUESTIONS: dict[str, View] = {
         "policies": [
             {"name": "gentle", "sentence": "Idle for 30 min.", "sentence_es": "Ociosa 30 min."},
             {"name": "balanced", "sentence": "Idle for 20 min.", "sentence_es": "Ociosa 20 min."},
-        ]
+        ],
+        "queues": [
+            {"name": "interactive", "policy": "gentle"},
+            {"name": "quickstart", "policy": "balanced"},
+        ],
     },
 }
 

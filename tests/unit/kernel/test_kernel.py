@@ -72,13 +72,14 @@ def shell(
     del os.environ["GPUBROKER_HOLDER"]
 
 
-def grants(double: DoubleBroker) -> None:
+def grants(double: DoubleBroker, **fields: Any) -> None:
     """Whoever asks gets it."""
 
     def grant(request_id: str) -> dict[str, Any]:
-        double.leases = [lease(request_id)]
+        double.leases = [lease(request_id, **fields)]
         double._version += 1
-        return request(request_id, state="granted", lease=lease(request_id, state="granted"))
+        granted = lease(request_id, state="granted", **fields)
+        return request(request_id, state="granted", lease=granted)
 
     double.on_request = grant
 
@@ -197,7 +198,7 @@ def test_why_tells_of_what_was_refused_last(shell: Shell, double: DoubleBroker) 
 def test_a_kernel_is_told_what_became_of_its_predecessors_gpu(
     shell: Shell, double: DoubleBroker
 ) -> None:
-    double.last_lease = lease(state="cleared", sentence="It went back.", ended_ms_ago=90_000)
+    double.last_lease = lease(state="cleared", sentence="It went back.", ended_ago_ms=90_000)
     said = shell.run("%gpu")
     assert said.startswith("It went back. (1 min 30 s ago)\nThis kernel holds no GPU")
     shell.run("%gpu why")
@@ -210,6 +211,16 @@ def test_the_rules_that_apply_are_told_with_their_numbers(
     said = shell.run("%gpu policy")
     assert said.startswith("The rules `gentle` apply: Idle for 30 min.")
     assert "balanced" not in said
+
+
+def test_of_a_gpu_that_came_through_another_queue_its_own_rules_are_told(
+    shell: Shell, double: DoubleBroker
+) -> None:
+    grants(double, queue="quickstart")
+    shell.run("%gpu request 1 --queue quickstart")
+    said = shell.run("%gpu policy")
+    assert said.startswith("The rules `balanced` apply: Idle for 20 min.")
+    assert "gentle" not in said
 
 
 def test_where_nobody_could_be_asked_the_next_first_use_asks_again(
