@@ -1,7 +1,8 @@
 """Submits a batch job: for `gpubroker submit`, and for others as `python -m jupyter_gpubroker.runner.submit`.
 
-Run as a module it reads a `Submission` (JSON) from standard input; the job runs where and as that process runs. It prints the
-job and ends with 0, or the broker's problem and ends with 3; without broker or runner, a sentence on standard error and 4.
+Run as a module it reads a `Submission` (JSON) from standard input; the job runs as that process runs, in the folder that is
+its argument, else where it runs. It prints the job and ends with 0, or the broker's problem and ends with 3; without broker,
+runner or folder, a sentence on standard error and 4.
 """
 
 from __future__ import annotations
@@ -74,6 +75,12 @@ def submit(broker: BrokerClient, places: Places, submission: Submission) -> JobV
 
 def main() -> int:
     """The exit status."""
+    try:
+        # Only now: Python looks for modules where it was started.
+        os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
+    except OSError as error:
+        sys.stderr.write(f"The folder {error.filename} cannot be entered ({error.strerror}).\n")
+        return NOBODY_THERE
     submission = msgspec.json.decode(sys.stdin.buffer.read(), type=Submission)
     places = Places.find()
     try:

@@ -4,6 +4,8 @@ Submitting is done as `gpubroker submit` does it, in a process of its own: comma
 user's spool, and the broker hears of an id. A notebook is copied first, without outputs, and the copy is run in place: what
 it shows lies beside the original, which one can go on editing. Logs are read from where the runner writes them, from any
 offset, so that a page can follow.
+
+No code of ours is run from a folder that the page names: there, Python would take its `uuid.py` for its own.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from .proxy import NoPassage, problem
 SUBMIT_S = 60.0
 OUTPUT_BYTES_MAX = 64 * 1024
 SUBMIT_MODULE = "jupyter_gpubroker.runner.submit"
+ROOT = Path("/")
+TOO_SLOW = 504
 REFUSED = 3  # its exit status; it then prints the broker's problem
 SCRIPTS = {".jl", ".py", ".r", ".R", ".sh"}
 NOTEBOOK_MODULE = "jupyter_gpubroker.runner.notebook"
@@ -76,10 +80,16 @@ class Batch:
         """The job, queued. Raises NoPassage with the sentence that says why not."""
         if body.notebook is not None:
             path = await self._copy(body.notebook.strip("/"))
-            file = self._on_disk(path)
             name = body.name or PurePosixPath(body.notebook).name
-            argv = [sys.executable, "-m", NOTEBOOK_MODULE, file.name]
-            return await self._run(argv, file.parent, name, body)
+            argv = [sys.executable, "-m", NOTEBOOK_MODULE, str(self._on_disk(path))]
+            try:
+                return await self._run(argv, ROOT, name, body)
+            except NoPassage as refusal:
+                if (
+                    refusal.problem.status != TOO_SLOW
+                ):  # then it may have been submitted all the same
+                    await self._remove(path)
+                raise
         argv = words(body.command or "")
         return await self._run(argv, self._folder(body.folder), body.name or title(argv), body)
 
@@ -94,7 +104,8 @@ class Batch:
             sys.executable,
             "-m",
             SUBMIT_MODULE,
-            cwd=folder,
+            folder,
+            cwd=ROOT,
             env={**os.environ, "GPUBROKER_URL": self._places.url},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -108,7 +119,7 @@ class Batch:
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()
-            raise NoPassage(problem(504, "submit_too_slow")) from None
+            raise NoPassage(problem(TOO_SLOW, "submit_too_slow")) from None
         if process.returncode == 0:
             return msgspec.json.decode(stdout, type=JobView)
         if process.returncode == REFUSED:
@@ -134,6 +145,11 @@ class Batch:
         await ensure_async(self._contents.save(new, target))
         return target
 
+    async def _remove(self, path: str) -> None:
+        """Take a copy away again. Not by the contents manager, which would keep it in the bin."""
+        self._on_disk(path).unlink(missing_ok=True)
+        await ensure_async(self._contents.checkpoints.delete_all_checkpoints(path))
+
     def _folder(self, path: str) -> Path:
         folder = self._on_disk(path)
         if not folder.is_dir():
@@ -156,8 +172,10 @@ def words(command: str) -> list[str]:
         argv = shlex.split(command)
     except ValueError as error:
         raise NoPassage(problem(422, "open_quote")) from error
-    if not argv:
+    if not argv or not argv[0]:
         raise NoPassage(problem(422, "no_command"))
+    if "\0" in command:
+        raise NoPassage(problem(422, "nul_in_command"))
     return argv
 
 

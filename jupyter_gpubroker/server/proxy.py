@@ -153,6 +153,11 @@ _SENTENCES = {
         "There is no command to run. Write one, such as `python train.py`.",
         "No hay ninguna orden que ejecutar. Escriba una, como `python train.py`.",
     ),
+    "nul_in_command": (
+        "Unprocessable",
+        "The command has a NUL character in it, which no program can be given. Take it out and submit again.",
+        "La orden contiene un carácter NUL, que ningún programa puede recibir. Quítelo y envíela otra vez.",
+    ),
     "open_quote": (
         "Unprocessable",
         "A quotation mark of the command is not closed, so its words are not clear. Close it and submit again.",

@@ -125,8 +125,10 @@ class Gates:
         self._here.cpu_only = guard
         return True
 
-    def _after_cell(self, _result: Any = None) -> None:
-        # An empty cell ends without having begun.
+    def _after_cell(self, result: Any = None) -> None:
+        source = getattr(getattr(result, "info", None), "raw_cell", None)
+        if source is not None and not source.strip():
+            return  # an empty cell ends without having begun, maybe within one that goes on
         self._here.depth = max(self._here.depth - 1, 0)
         if self._here.depth > 0:
             return

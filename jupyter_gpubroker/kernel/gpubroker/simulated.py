@@ -127,11 +127,11 @@ def resume() -> int:
 @contextlib.contextmanager
 def withheld(error: Exception) -> Iterator[None]:
     """Until the end of the block, whatever uses a device from this thread raises `error` and touches nothing."""
-    _withheld.error = error
+    before, _withheld.error = _withheld.error, error
     try:
         yield
     finally:
-        _withheld.error = None
+        _withheld.error = before
 
 
 class Buffer:

@@ -90,9 +90,10 @@ class Bench:
         self, source: str, *, silent: bool = False, during: Callable[[], object] = lambda: None
     ) -> None:
         """As IPython runs a cell, whose code is `during`; raises what keeps it from running."""
-        if not silent:
+        info = SimpleNamespace(raw_cell=source)
+        if not silent and source.strip():
             for callback in self.callbacks["pre_run_cell"]:
-                callback(SimpleNamespace(raw_cell=source))
+                callback(info)
         try:
             for transformer in self.shell.ast_transformers:
                 transformer.visit(ast.parse("pass" if source.startswith("%") else source))
@@ -100,7 +101,7 @@ class Bench:
         finally:
             if not silent:
                 for callback in self.callbacks["post_run_cell"]:
-                    callback(None)
+                    callback(SimpleNamespace(info=info))
 
 
 @pytest.fixture
@@ -133,6 +134,27 @@ def test_a_cell_waits_for_the_memory_and_then_runs(bench: Bench) -> None:
     assert bench.arrival.brought == 1
     assert bench.cells == [True, False] * 2
     assert not bench.main.in_cell
+
+
+def test_an_empty_cell_that_a_cell_runs_does_not_end_it(bench: Bench) -> None:
+    ran = []
+
+    def run_an_empty_one() -> None:
+        bench.run(" \n")
+        ran.append(bench.main.in_cell)
+
+    bench.run("get_ipython().run_cell('')", during=run_an_empty_one)
+    assert ran == [True]
+    assert bench.cells == [True, False]
+    assert not bench.main.in_cell
+
+
+def test_what_withholds_the_gpu_does_so_again_after_another_within_it() -> None:
+    with simulated.withheld(GPUAway("outer")):
+        with simulated.withheld(GPUAway("inner")):
+            pass
+        with pytest.raises(GPUAway, match="outer"):
+            simulated.device_count()
 
 
 def test_our_own_commands_do_not_wait(bench: Bench) -> None:

@@ -39,6 +39,11 @@ def write_notebook(path: Path) -> None:
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
 
 
+def notebooks(folder: Path) -> list[str]:
+    """Those in it, with their checkpoints."""
+    return [path.name for path in folder.rglob("*.ipynb")]
+
+
 # --- who may submit -------------------------------------------------------------------------------
 
 
@@ -67,6 +72,8 @@ async def test_a_form_of_another_site_submits_nothing(server: Server) -> None:
     ("body", "code"),
     [
         ({"command": " "}, "no_command"),
+        ({"command": "''"}, "no_command"),
+        ({"command": "true \0"}, "nul_in_command"),
         ({"command": "python 'train.py"}, "open_quote"),
         ({"command": "true", "folder": "nowhere"}, "no_such_folder"),
         ({"command": "true", "folder": "../../etc"}, "no_such_folder"),
@@ -124,13 +131,15 @@ async def test_a_notebook_is_run_as_a_copy_without_outputs(
 
     async def noting(_: Any, argv: list[str], cwd: Path, name: str, body: Any) -> None:
         ran.append((argv, cwd, name))
-        raise NoPassage(proxy.problem(503, "not_submitted", why="That was all."))
+        raise NoPassage(proxy.problem(504, "submit_too_slow"))
 
     monkeypatch.setattr(batch.Batch, "_run", noting)
     await server.browser.post(JOBS, json={"notebook": "deep/train.ipynb"})
     ((argv, cwd, name),) = ran
-    assert (cwd, name) == (folder, "train.ipynb")
-    copy = folder / argv[-1]
+    # Where nobody puts modules, and nothing that could be an option.
+    assert (cwd, name) == (Path("/"), "train.ipynb")
+    copy = Path(argv[-1])
+    assert (copy.parent, copy.is_absolute()) == (folder, True)
     assert copy.name.startswith("train 20")
     (cell,) = nbformat.read(copy, as_version=4).cells
     assert (cell.source, cell.outputs, cell.execution_count) == ("1 + 1", [], None)
@@ -138,12 +147,29 @@ async def test_a_notebook_is_run_as_a_copy_without_outputs(
     assert original.outputs
 
 
-async def test_the_brokers_refusal_reaches_the_page_as_it_is(
+async def test_a_notebook_that_is_refused_leaves_no_copy(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_notebook(tmp_path / "train.ipynb")
+
+    async def refusing(*_: Any) -> None:
+        raise NoPassage(proxy.problem(503, "not_submitted", why="That was all."))
+
+    monkeypatch.setattr(batch.Batch, "_run", refusing)
+    await server.browser.post(JOBS, json={"notebook": "train.ipynb"})
+    assert notebooks(tmp_path) == ["train.ipynb"]
+
+
+async def test_no_code_of_the_folder_is_run_and_the_brokers_refusal_reaches_the_page(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = '{"status":422,"code":"no","title":"No","detail":"No.","detail_es":"No.","values":{}}'
-    module = tmp_path / "refusing.py"
-    module.write_text(f"import sys; print({problem!r}); sys.exit({batch.REFUSED})")
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (tmp_path / "uuid.py").write_text("raise SystemExit('This was not to run.')")
+    module = modules / "refusing.py"
+    module.write_text(f"import sys, uuid; print({problem!r}); sys.exit({batch.REFUSED})")
+    monkeypatch.setenv("PYTHONPATH", str(modules))
     monkeypatch.setattr(batch, "SUBMIT_MODULE", "refusing")
     answer = await server.browser.post(JOBS, json={"command": "true"})
     assert (answer.status_code, answer.json()["code"]) == (422, "no")
