@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import DURATION, connect, json_option, one_id, slot_spec, spec_options
+from .options import connect, json_option, limit_option, one_id, slot_spec, spec_options
 from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @spec_options
-@click.option(
-    "--time", "time_limit_ms", type=DURATION, help="Stop the job after so long, such as 1h30m."
-)
+@limit_option("time_limit_ms", "job")
 @click.option("--name", help="What to call it (default: the command's name).")
 @click.option("--queue", default="batch", show_default=True, help="The line to stand in.")
 @click.option(

@@ -52,16 +52,17 @@ class Seen(NamedTuple):
 
 def is_on(places: Places) -> Seen:
     """Has somebody switched everything off?"""
-    from ..client import is_off
+    from ..client.places import is_off_by_variable
 
-    if not is_off():
+    ways = []
+    if is_off_by_variable(os.environ):
+        ways.append("Unset GPUBROKER in this environment.")
+    if places.off_marker.exists():
+        ways.append(f"Run `gpubroker on` ({places.off_marker}).")
+    if not ways:
         return Seen(True, "gpubroker is on.")
-    way = (
-        f"Remove it with `gpubroker on` ({places.off_marker})"
-        if places.off_marker.exists()
-        else "Unset GPUBROKER"
-    )
-    return Seen(False, f"gpubroker is off, so kernels start as if it were not installed. {way}.")
+    off = "gpubroker is off, so kernels start as if it were not installed."
+    return Seen(False, " ".join((off, *ways)))
 
 
 def places_are_fit(places: Places) -> Seen:

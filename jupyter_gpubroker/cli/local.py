@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from .options import json_option
@@ -66,19 +68,26 @@ def on(as_json: bool) -> None:
     _switch(False, as_json)
 
 
-def _switch(is_off: bool, as_json: bool) -> None:
+def _switch(to_off: bool, as_json: bool) -> None:
     from ..client import Places
+    from ..client.places import is_off_by_variable
     from . import render
 
     marker = Places.find().off_marker
-    if is_off:
+    stays_off = is_off_by_variable(os.environ)
+    if to_off:
         marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         marker.touch()
     else:
         marker.unlink(missing_ok=True)
     if as_json:
-        render.echo_json({"off": is_off})
-    elif is_off:
+        render.echo_json({"off": to_off or stays_off})
+    elif to_off:
         click.echo("gpubroker is off for what you start from now on; `gpubroker on` takes it back.")
+    elif stays_off:
+        click.echo(
+            "`gpubroker off` is taken back, but GPUBROKER=off in this environment still switches it off for what you start "
+            "from here. Unset it (`unset GPUBROKER`), and start Jupyter anew if it was started with it."
+        )
     else:
         click.echo("gpubroker is on for what you start from now on.")

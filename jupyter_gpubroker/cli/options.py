@@ -70,6 +70,17 @@ def spec_options(function: Function) -> Function:
     return function
 
 
+def limit_option(name: str, what: str) -> Callable[[Function], Function]:
+    """After how long `what` is stopped: `--time`, or `--for` as in `%gpu request`."""
+    return click.option(
+        "--time",
+        "--for",
+        name,
+        type=DURATION,
+        help=f"Stop the {what} after so long, such as 1h30m.",
+    )
+
+
 def slot_spec(count: int, profile: str | None, memory: int | None, model: str | None) -> SpecBody:
     """The wish as the broker reads it."""
     from ..wire.bodies import SpecBody

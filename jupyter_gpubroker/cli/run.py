@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from .options import DURATION, WAIT, connect, json_option, slot_spec, spec_options
+from .options import WAIT, connect, json_option, limit_option, slot_spec, spec_options
 from .outcome import Command, Ended, Exit
 
 # A broker that hangs is noticed after one poll and the time that an answer may take.
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     help="Wait at most so long, such as 10m (default: as long as it takes).",
 )
 @click.option("--no-wait", is_flag=True, help="Now or never.")
-@click.option(
-    "--for", "duration_ms", type=DURATION, help="Stop the command after so long, such as 2h."
-)
+@limit_option("duration_ms", "command")
 @click.option("--queue", default="interactive", show_default=True, help="The line to stand in.")
 @json_option
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)

@@ -138,7 +138,12 @@ class Places:
 def is_off(environ: Mapping[str, str] | None = None) -> bool:
     """Has the user said that the broker shall stay out of everything?"""
     environ = os.environ if environ is None else environ
-    return environ.get("GPUBROKER", "").lower() == "off" or Places.find(environ).off_marker.exists()
+    return is_off_by_variable(environ) or Places.find(environ).off_marker.exists()
+
+
+def is_off_by_variable(environ: Mapping[str, str]) -> bool:
+    """Is it GPUBROKER that says so, which `gpubroker on` cannot take back?"""
+    return environ.get("GPUBROKER", "").lower() == "off"
 
 
 def simulated_beside(url: str) -> Path:

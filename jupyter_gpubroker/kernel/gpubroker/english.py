@@ -12,8 +12,9 @@ ENGLISH = {
         "environment shows; open the notebook in a Jupyter server with jupyter_gpubroker to borrow."
     ),
     "switched_off": (
-        "The GPU broker is switched off here (GPUBROKER=off); `gpubroker on` in a terminal "
-        "switches it on for new kernels."
+        "The GPU broker is switched off here (GPUBROKER=off). To switch it on for new kernels: "
+        "`gpubroker on` in a terminal; and if the Jupyter server was started with GPUBROKER=off, "
+        "unset that variable (`unset GPUBROKER`) and start the server anew."
     ),
     "inherited": "This kernel keeps the devices of the job it runs in; the GPU broker leaves them alone.",
     "child_process": (

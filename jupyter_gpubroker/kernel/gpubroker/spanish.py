@@ -10,8 +10,9 @@ SPANISH = {
         "jupyter_gpubroker para tomarlas."
     ),
     "switched_off": (
-        "El gestor de GPU está desactivado aquí (GPUBROKER=off); `gpubroker on` en una terminal "
-        "lo activa para kernels nuevos."
+        "El gestor de GPU está desactivado aquí (GPUBROKER=off). Para activarlo en kernels nuevos: "
+        "`gpubroker on` en una terminal; y si el servidor Jupyter se inició con GPUBROKER=off, "
+        "quite esa variable (`unset GPUBROKER`) e inicie el servidor de nuevo."
     ),
     "inherited": (
         "Este kernel conserva los dispositivos del trabajo en que corre; el gestor de GPU no los "

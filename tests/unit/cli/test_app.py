@@ -121,3 +121,23 @@ def test_with_json_a_failure_is_an_object_on_standard_output():
 def test_a_bug_of_ours_is_not_taken_for_a_refusal():
     result = CliRunner().invoke(failing_with(ZeroDivisionError("bug")), [])
     assert isinstance(result.exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+@pytest.mark.parametrize("option", ["--time", "--for"])
+def test_how_long_is_said_in_the_same_words_to_run_and_submit(command, option):
+    result = invoke(command, option, "soon", "--", "true")
+    assert result.exit_code == Exit.USAGE
+    assert "Invalid value for '--time' / '--for'" in result.stderr
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_the_variable_switched_off_is_not_said_to_be_on(monkeypatch):
+    invoke("off")
+    monkeypatch.setenv("GPUBROKER", "off")
+    told = invoke("on")
+    assert told.exit_code == 0
+    assert "unset GPUBROKER" in told.stdout
+    assert json.loads(invoke("on", "--json").stdout) == {"off": True}
+    monkeypatch.delenv("GPUBROKER")
+    assert invoke("on").stdout == "gpubroker is on for what you start from now on.\n"

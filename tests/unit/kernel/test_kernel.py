@@ -273,7 +273,7 @@ def test_the_doctor_names_what_is_wrong(shell: Shell, double: DoubleBroker) -> N
     ("environ", "told"),
     [
         ({}, "borrows no GPUs"),
-        ({"GPUBROKER": "off"}, "switched off"),
+        ({"GPUBROKER": "off"}, "unset GPUBROKER"),
         ({"GPUBROKER_JOB": "1"}, "keeps the devices of the job"),
     ],
 )
