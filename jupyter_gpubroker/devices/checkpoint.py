@@ -2,22 +2,21 @@
 
 Started by a process of the owner's uid, never by the broker. One JSON line per request and answer (`jsonlines`):
 
-    {"id": 1, "method": "can", "params": [PID, SLOT, MARKS]}               -> {"id": 1, "result": [{"code", "values"}, ...]}
-    {"id": 2, "method": "suspend", "params": [PID, SLOT, TIMEOUT_MS, MARKS]}  -> {"id": 2, "result": OUTCOME}
-    {"id": 3, "method": "resume", "params": [PID, SLOT, MEMORY_MIB]}          -> {"id": 3, "result": OUTCOME}
-    {"id": 4, "method": "state", "params": [PID]}                          -> {"id": 4, "result": "running"}
+    {"id": 1, "method": "can", "params": [PID, SLOT]}                     -> {"id": 1, "result": [{"code", "values"}, ...]}
+    {"id": 2, "method": "suspend", "params": [PID, SLOT, TIMEOUT_MS]}     -> {"id": 2, "result": OUTCOME}
+    {"id": 3, "method": "resume", "params": [PID, SLOT, MEMORY_MIB]}      -> {"id": 3, "result": OUTCOME}
+    {"id": 4, "method": "state", "params": [PID]}                         -> {"id": 4, "result": "running"}
 
-OUTCOME is `{"ok", "state", "memory_mib", "took_ms", "refusals"}`. MARKS is what only the process itself knows: a list of
-`uvm` and `nccl`. MEMORY_MIB is what `suspend` answered. The helper lives on between calls: one per call cost seconds
-(ai-dynamo/dynamo#7773).
+OUTCOME is `{"ok", "state", "memory_mib", "took_ms", "refusals"}`; MEMORY_MIB is what `suspend` answered. The helper lives on
+between calls: one per call cost seconds (ai-dynamo/dynamo#7773).
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from .checkpoint_driver import (
@@ -55,14 +54,14 @@ class Checkpointer:
     def state(self, pid: int) -> ProcessState:
         return self._driver.state(pid)
 
-    def can(self, pid: int, slot: str, marks: Sequence[str] = ()) -> tuple[Refusal, ...]:
+    def can(self, pid: int, slot: str) -> tuple[Refusal, ...]:
         """Why `suspend` would refuse now; empty: it would not."""
-        return self._check(pid, slot, marks)[0]
+        return self._check(pid, slot)[0]
 
-    def suspend(self, pid: int, slot: str, timeout_ms: int, marks: Sequence[str] = ()) -> Outcome:
+    def suspend(self, pid: int, slot: str, timeout_ms: int) -> Outcome:
         """Free the slot; the process' calls to the device block from here to `resume`."""
         started = time.monotonic()
-        found, memory_mib = self._check(pid, slot, marks)
+        found, memory_mib = self._check(pid, slot)
         if found:
             return self._outcome(pid, started, *found)
         try:
@@ -92,7 +91,7 @@ class Checkpointer:
             return self._outcome(pid, started, Refusal(error.code))
         return self._outcome(pid, started, memory_mib=memory_mib, wanted="running")
 
-    def _check(self, pid: int, slot: str, marks: Sequence[str]) -> tuple[tuple[Refusal, ...], int]:
+    def _check(self, pid: int, slot: str) -> tuple[tuple[Refusal, ...], int]:
         try:
             subject = self._driver.subject(pid)
             host = self._host(pid)
@@ -100,12 +99,7 @@ class Checkpointer:
             return (Refusal(error.code),), 0
         except OSError:
             return (Refusal("not_running", {"state": "gone"}),), 0
-        marked = replace(
-            subject,
-            uses_uvm=subject.uses_uvm or "uvm" in marks,
-            uses_nccl=subject.uses_nccl or "nccl" in marks,
-        )
-        return refusals(marked, slot, host), subject.memory_mib or 0
+        return refusals(subject, slot, host), subject.memory_mib or 0
 
     def _unlock_if_locked(self, pid: int) -> None:
         if self._driver.state(pid) == "locked":

@@ -36,9 +36,9 @@ def test_it_suspends_and_resumes_and_says_what_it_did(ask, slots, start_worker):
     worker = start_worker(slots[0])
     worker.run("buffer = simulated.allocate(100)")
     assert ask("state", worker.pid) == {"result": "running"}
-    assert ask("can", worker.pid, slots[0], []) == {"result": []}
+    assert ask("can", worker.pid, slots[0]) == {"result": []}
 
-    outcome = ask("suspend", worker.pid, slots[0], 1000, [])["result"]
+    outcome = ask("suspend", worker.pid, slots[0], 1000)["result"]
     assert outcome.pop("took_ms") >= 0
     assert outcome == {"ok": True, "state": "checkpointed", "memory_mib": 500, "refusals": []}
     assert ask("state", worker.pid) == {"result": "checkpointed"}
@@ -49,8 +49,8 @@ def test_it_suspends_and_resumes_and_says_what_it_did(ask, slots, start_worker):
 
 def test_it_names_why_not(ask, slots, start_worker):
     worker = start_worker(slots[2])
-    worker.run("simulated.initialize()")
-    assert ask("can", worker.pid, slots[2], ["uvm"]) == {
+    worker.run("simulated.initialize(uvm=True)")
+    assert ask("can", worker.pid, slots[2]) == {
         "result": [{"code": "mig_slot", "values": {}}, {"code": "uvm_memory", "values": {}}]
     }
 
@@ -63,7 +63,7 @@ def test_a_wrong_call_is_an_error_and_not_the_end(ask):
 def test_without_bindings_and_driver_real_hardware_is_refused(slots):
     answer = subprocess.run(
         [sys.executable, "-m", "jupyter_gpubroker.devices.checkpoint"],
-        input=json.dumps({"id": 1, "method": "can", "params": [1, slots[0], []]}) + "\n",
+        input=json.dumps({"id": 1, "method": "can", "params": [1, slots[0]]}) + "\n",
         stdout=subprocess.PIPE,
         text=True,
         check=True,

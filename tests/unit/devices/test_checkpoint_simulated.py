@@ -134,14 +134,6 @@ def test_instances_are_refused(slots, checkpointer, start_worker):
     assert codes(checkpointer.can(worker.pid, slots[2])) == ["mig_slot"]
 
 
-def test_what_only_the_process_knows_counts_too(slots, checkpointer, worker):
-    assert checkpointer.can(worker.pid, slots[0]) == ()
-    assert codes(checkpointer.can(worker.pid, slots[0], ["nccl", "uvm"])) == [
-        "uvm_memory",
-        "nccl_in_use",
-    ]
-
-
 def test_a_child_with_a_context_of_its_own_is_a_refusal(slots, checkpointer, worker):
     child = worker.run(
         "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c',"
