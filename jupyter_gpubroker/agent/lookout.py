@@ -100,13 +100,13 @@ class Lookout:
     def _left_behind(self, holdings: Holdings) -> Mapping[str, tuple[ProcessOnSlot, ...]]:
         """By the id of a holder that is gone: who is left of it, or of its incarnation before a restart.
 
-        What a holder that lives has started is its own business, also what it started before it was restarted.
+        What a holder that lives has started is its own business, also what it started before it was restarted, and also where
+        one that is gone had started the holder.
         """
         gone = {held.worker_id for held in holdings.slots.values() if held.is_deserted}
-        holders = [holder for holder in holdings.holders if holder.id in gone]
         left: dict[str, tuple[ProcessOnSlot, ...]] = {}
-        for holder, tree in self._trees.scan(holders).items() if holders else ():
-            if not tree.has_root:
+        for holder, tree in self._trees.scan(holdings.holders).items() if gone else ():
+            if holder.id in gone and not tree.has_root:
                 found = [_left(process, holder) for process in tree.processes]
                 left[holder.id] = (*left.get(holder.id, ()), *found)[:LEFT_BEHIND_MAX]
         return left

@@ -24,6 +24,8 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 _ENVIRON_MAX_BYTES = 4 * 1024 * 1024
 _NET_MAX_BYTES = 16 * 1024 * 1024
 _SOCKET = "socket:["
+_DELETED = " (deleted)"
+_SYSTEM_UID_MAX = 999  # SYS_UID_MAX in login.defs(5)
 _LISTEN = b"0A"  # TCP_LISTEN in the kernel's include/net/tcp_states.h
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h
 # Desktop and server GPUs, Tegra's, and those of WSL2.
@@ -173,15 +175,16 @@ class ProcessTable:
     def program(self, pid: int) -> str | None:
         """The name of the program it runs, where the process cannot have made that name up.
 
-        An executable that may be read counts by its file, and only if root owns that. Others' cannot be read: there it is the
-        name the process goes by.
+        An executable that may be read counts by its file, and only if root owns that; an update may have deleted it. Others'
+        cannot be read: there it is the name the process goes by, which a user may choose, so only root's and system users'.
         """
         path = self._root / str(pid) / "exe"
         try:
-            return path.readlink().name if path.stat().st_uid == 0 else None
+            name = path.readlink().name.removesuffix(_DELETED)
+            return name if path.stat().st_uid == 0 else None
         except PermissionError:
             status = self.status(pid)
-            return None if status is None else status.name
+            return status.name if status is not None and status.uid <= _SYSTEM_UID_MAX else None
         except _GONE:
             return None
 

@@ -23,18 +23,22 @@ def use_of(
 ) -> Use:
     """The holder's own use where the device tells processes apart, else anybody's.
 
-    A holder without a process on the slot does not use it, whatever the counters say: a display or another tenant may.
+    A holder that is not among the processes on the slot does not use it, whatever the counters say: another tenant may. A list
+    without any process proves nothing while they count: who draws is not on it, nor are others in a container.
     """
     if processes is None or not holder_ids:
         return _device(reading, "device")
     own = [process for process in processes if process.holder_id in holder_ids]
     if not own:
-        return Use(False, "nobody") if _all_told(processes) else _device(reading, "device")
+        is_told = processes and _all_told(processes)
+        return Use(False, "nobody") if is_told else _device(reading, "device")
     is_alone = len(own) == len(processes)
     uses = [process.computes for process in own]
     busy = True if True in uses else None if None in uses else False
     share = Use(busy, None if busy is None else "utilisation", reading.window_ms)
     device = _device(reading, "utilisation" if is_alone else "device")
+    if device.busy and not is_alone and _are_all_zero(reading, processes):
+        return Use(None)
     # Alone on the slot, the device's counters cover the whole window best.
     first, second = (device, share) if is_alone else (share, device)
     return second if first.busy is None else first
@@ -48,6 +52,12 @@ def _device(reading: SlotReading, name: str) -> Use:
         return Use(None)
     has_engines = any(percent is not None for percent in engines)
     return Use(any(known), "engines" if has_engines else name, reading.window_ms)
+
+
+def _are_all_zero(reading: SlotReading, processes: Sequence[ProcessOnSlot]) -> bool:
+    """Nobody did what the device counted: then the processes have no samples of their own, and their zeros say nothing."""
+    listed = any(process.utilisation_percent for process in reading.processes or ())
+    return not listed and all(process.computes is False for process in processes)
 
 
 def _all_told(processes: Sequence[ProcessOnSlot]) -> bool:

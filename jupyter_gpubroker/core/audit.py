@@ -40,7 +40,8 @@ def observed(draft: Draft, node_id: NodeId, looks: Mapping[SlotId, SlotObservati
     for use in now_on:
         if _key(use) not in before:
             draft.run(TellOfUse(use))
-        _stop_if_due(draft, use)
+        if any(process.pid == use.pid for process in looks[use.slot_id].processes or ()):
+            _stop_if_due(draft, use)  # who is left behind beside the device is told only
 
 
 def warnings(state: State, session: Session) -> tuple[Reason, ...]:

@@ -56,6 +56,7 @@ class Watch:
     spinning_since_ms: the device has been busy at the power of an idle one since.
     host_ms:        how much work on the host counts at present: it fills as the host works and leaks as it rests.
     host_works:     there was enough of it to count, and it has not leaked away since.
+    host_blind_ms:  so long nothing was known of the host since it was last seen at rest.
     host_quiet_since_ms: no process of the holder has worked on the host since; None: at the last look one did, or unknown.
     """
 
@@ -71,4 +72,5 @@ class Watch:
     source: str | None = None
     host_ms: int = 0
     host_works: bool = False
+    host_blind_ms: int = 0
     host_quiet_since_ms: Millis | None = None

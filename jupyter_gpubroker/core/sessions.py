@@ -197,7 +197,8 @@ def _same_process(existing: Session, session: Session) -> None:
 
 
 def _completed(existing: Session, session: Session) -> Session:
-    """The process may open its session before its server does; the server knows more."""
+    """The process may open its session before its server does; the server knows more. Groups are those of the last caller."""
+    existing = replace(existing, groups=session.groups)
     if existing.server_id is not None or session.server_id is None:
         return existing
     return replace(

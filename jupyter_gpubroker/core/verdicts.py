@@ -53,7 +53,7 @@ class Evidence:
     blind_ms:     so long nothing was known of the device.
     spinning_ms:  so long the device has been busy at the power of an idle one.
     bursts:       uses that began since the last execution, with a pause before each.
-    listens:      a process of the holder waits for connections.
+    listens:      a process of the holder waits for connections; where nobody can tell, it may.
     context_seen: the holder was on the device at all.
     spell_ms:     since the holder was granted the device, last executed something, or last worked on the host by itself.
     host_works:   its processes have worked on the host for long enough to count.
@@ -146,7 +146,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "serves",
         Verdict.SERVING,
-        lambda seen: seen.listens is True and seen.bursts >= BURSTS_MIN,
+        lambda seen: seen.listens is not False and seen.bursts >= BURSTS_MIN,
         lambda seen: seen.quiet_ms,
     ),
     Rule("kernel_unseen", Verdict.UNKNOWN, lambda seen: seen.activity is Activity.UNKNOWN),

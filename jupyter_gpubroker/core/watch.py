@@ -232,17 +232,25 @@ def _host_seen(
     watch: Watch, is_busy: bool | None, now: Millis, gap_ms: int, limits: Limits
 ) -> Watch:
     if is_busy is None:
-        return _change(watch, host_quiet_since_ms=None)
+        blind_ms = min(watch.host_blind_ms + gap_ms, limits.patience_ms)
+        watch = _change(watch, host_blind_ms=blind_ms, host_quiet_since_ms=None)
+        # What cannot be seen to rest does not work for ever.
+        return _leaked(watch, now, gap_ms) if blind_ms >= limits.patience_ms else watch
     full_ms = 2 * limits.host_ms
     if is_busy:
         host_ms = min(watch.host_ms + gap_ms, full_ms)
         works = watch.host_works or host_ms >= limits.host_ms
         return _change(watch, host_ms=host_ms, host_works=works, host_quiet_since_ms=None)
     quiet_since_ms = now if watch.host_quiet_since_ms is None else watch.host_quiet_since_ms
+    watch = _change(watch, host_blind_ms=0, host_quiet_since_ms=quiet_since_ms)
+    return _leaked(watch, quiet_since_ms, gap_ms)
+
+
+def _leaked(watch: Watch, rest_since_ms: Millis, gap_ms: int) -> Watch:
     host_ms = max(0, watch.host_ms - gap_ms // LEAK)
-    watch = _change(watch, host_ms=host_ms, host_quiet_since_ms=quiet_since_ms)
+    watch = _change(watch, host_ms=host_ms)
     if watch.host_works and not host_ms:  # it had counted as work: its rest begins where it ended
-        spell_since_ms = Millis(max(watch.spell_since_ms, quiet_since_ms))
+        spell_since_ms = Millis(max(watch.spell_since_ms, rest_since_ms))
         return replace(watch, host_works=False, spell_since_ms=spell_since_ms)
     return watch
 

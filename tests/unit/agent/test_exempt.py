@@ -36,16 +36,26 @@ def test_a_program_counts_by_a_file_that_root_owns(impostor):
         process.kill()
 
 
-def test_a_program_that_may_not_be_looked_at_counts_by_the_name_it_goes_by(
-    proc, table, monkeypatch
+def test_a_program_whose_file_an_update_deleted_counts_as_before(proc, table, monkeypatch):
+    proc.process(99)
+    (proc.root / "99" / "exe").symlink_to(SLEEP)
+    monkeypatch.setattr(Path, "readlink", lambda _: Path("/usr/bin/gnome-shell (deleted)"))
+    assert table.program(99) == "gnome-shell"
+
+
+@pytest.mark.parametrize(("uid", "name"), [(0, "Xorg"), (999, "Xorg"), (1000, None)])
+def test_a_program_that_may_not_be_looked_at_counts_by_its_name_only_as_a_system_user(
+    proc, table, monkeypatch, uid, name
 ):
+    """Anybody may call a process of his own so, with prctl(2)."""
+
     def refuse(_: Path) -> Path:
         raise PermissionError
 
-    proc.process(99, name="Xorg")
+    proc.process(99, uid=uid, name="Xorg")
     (proc.root / "99" / "exe").symlink_to(SLEEP)
     monkeypatch.setattr(Path, "readlink", refuse)
-    assert table.program(99) == "Xorg"
+    assert table.program(99) == name
 
 
 def test_users_are_named_in_the_configuration_and_must_exist():

@@ -77,6 +77,15 @@ def test_leftovers_of_the_kernel_before_a_restart_are_left_and_the_new_one_is_no
     assert look(DESERTED, successor, KERNEL).left_behind == (left(11),)
 
 
+def test_a_holder_that_one_that_is_gone_had_started_is_not_left_behind(proc, look):
+    """`!nohup gpubroker run train.py &` in a notebook whose kernel ended since."""
+    job = Holder("job", ProcessOwner.JOB, 1000, pid=20, start_ticks=200, mark="job")
+    proc.process(20, parent=1, ticks=200, session=10, marks={"GPUBROKER_SESSION": "kernel"})
+    proc.process(21, parent=20, ticks=300, session=10)
+    proc.process(11, parent=1, ticks=200, session=10)
+    assert look(DESERTED, KERNEL, job).left_behind == (left(11),)
+
+
 def test_a_mark_that_another_user_put_on_holds_nothing(proc, look):
     proc.process(11, parent=1, ticks=200, uid=1001, marks={"GPUBROKER_SESSION": "kernel"})
     assert look().left_behind == ()

@@ -48,8 +48,13 @@ def answer(
         (None, [(OURS, None), (OTHER, 3)], None),
         # Not there: it does not work there, whatever the counter says.
         (90, [(OTHER, 90)], False),
-        (90, [], False),
-        (None, [], False),
+        # Nobody is listed: who draws is not, nor are others in a container.
+        (90, [], True),
+        (0, [], False),
+        (None, [], None),
+        # Nobody did what the device counted: the shares are missing.
+        (90, [(OURS, 0), (OTHER, 0)], None),
+        (0, [(OURS, 0), (OTHER, 0)], False),
         # Somebody is there who may be anybody.
         (90, [(3, None)], True),
         (None, [(3, None)], None),
@@ -84,7 +89,8 @@ def test_it_is_told_where_a_counter_of_all_stands_in_for_the_holders_own():
     reading = SlotReading("GPU-1", utilisation_percent=90, window_ms=1000)
     assert use(reading, ProcessOwner.SESSION) == Use(True, "utilisation", 1000)
     assert use(reading, ProcessOwner.SESSION, ProcessOwner.FOREIGN) == Use(True, "device", 1000)
-    assert use(reading) == Use(False, "nobody")
+    assert use(reading) == Use(True, "device", 1000)
+    assert use(reading, ProcessOwner.FOREIGN) == Use(False, "nobody")
 
 
 def test_without_any_counter_nothing_is_known():

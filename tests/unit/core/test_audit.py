@@ -239,6 +239,18 @@ def test_a_child_that_stays_holds_the_slot_back_and_says_who_it_is(world):
     assert world.slot(SLOT).state is SlotState.FREE
 
 
+def test_who_is_left_behind_is_stopped_only_once_on_the_device(world):
+    world.limits(unleased_stop_ms=1)
+    world.holds("kernel")
+    child = of_kernel(world, "kernel", pid=77)
+    world.ends("kernel")
+    sees(world, left_behind=[child])
+    world.passes(world.state.limits.clear_grace_ms)
+    assert not any(stops(sees(world, left_behind=[child])) for _ in range(5))
+    assert [(use.kind, use.pid) for use in uses(world)] == [("left", 77)]
+    assert stops(sees(world, child, left_behind=[child]))
+
+
 def test_where_nobody_could_look_for_children_the_slot_is_not_clear(world):
     lease_id = world.holds("kernel")
     world.ends("kernel")

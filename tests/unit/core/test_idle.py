@@ -220,6 +220,24 @@ def test_work_on_the_host_without_a_cell_counts_once_it_lasts() -> None:
     assert spell_ms(world, lease_id) == 3 * MINUTE - SECOND
 
 
+@pytest.mark.parametrize("pattern", [(None,), (None,) * 9 + (True,)], ids=["never", "seldom"])
+def test_work_on_the_host_ends_though_its_rest_is_never_seen(pattern: tuple[bool | None]) -> None:
+    """Bytes read and written that may not be looked at: then the host works or is unknown, and never at rest."""
+    world = World().devices(whole(0))
+    lease_id = world.holds("k")
+    used_by(world, lease_id, host_busy=True)
+    world.wait(20 * SECOND, SECOND)
+    used_by(world, lease_id, host_busy=None)
+    world.wait(30 * SECOND, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.HOST_BUSY
+    for _ in range(10 * MINUTE // SECOND // len(pattern)):
+        for host_busy in pattern:
+            used_by(world, lease_id, host_busy=host_busy)
+            world.wait(SECOND, SECOND)
+    assert world.lease(lease_id).verdict is Verdict.IDLE
+    assert spell_ms(world, lease_id) < 9 * MINUTE
+
+
 def test_a_moment_of_work_on_the_host_does_not_move_the_idle_clock() -> None:
     world = World().devices(whole(0))
     lease_id = world.holds("k")

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gpubroker.core import explain, modes, queue
 from jupyter_gpubroker.core.decision import Decision
 from jupyter_gpubroker.core.events import ModeSet
-from jupyter_gpubroker.core.model import GpuId, Lease, LeaseState, Mode, Owner, Reason
+from jupyter_gpubroker.core.model import GpuId, Lease, LeaseState, Mode, Owner, Reason, SessionId
 from jupyter_gpubroker.errors import NotFound
 from tests.support.core_world import MINUTE, World, whole
 
@@ -144,3 +144,11 @@ def test_who_changed_the_mode_is_in_the_reason():
     ((table, entity_id, reason),) = set_mode(world, Mode.ADVISE).reasons
     assert (table, entity_id) == ("modes", "modes")
     assert explain.sentence(reason)[0] == "The mode was set to advise by root."
+
+
+def test_whoever_left_a_group_is_held_to_that_when_his_session_is_opened_again():
+    world = World().devices(whole(0))
+    world.session("k", pid=10, server_id="server", groups=("trial",))
+    world.session("k", pid=10, server_id="server", groups=("staff",))
+    world.session("k", pid=10, groups=("staff",))
+    assert world.state.sessions[SessionId("k")].groups == ("staff",)
