@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import connect, json_option, limit_option, one_id, slot_spec, spec_options
+from .options import (
+    connect,
+    json_option,
+    limit_option,
+    looking,
+    one_id,
+    slot_spec,
+    spec_options,
+)
 from .outcome import Command, Ended, Exit
 
 if TYPE_CHECKING:
@@ -94,7 +102,7 @@ def logs(job_id: str, follow: bool, as_json: bool) -> None:
     from .tail import echo_output, follow_output
 
     spool = Spool(Places.find().state)
-    with connect() as broker:
+    with looking() as broker:
         found = _find_job(broker, spool, job_id)
         if follow:
             follow_output(broker, spool, found, as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .options import DURATION, connect, json_option
+from .options import DURATION, json_option, looking
 from .outcome import Command
 
 HOUR_MS = 3_600_000
@@ -25,7 +25,7 @@ def usage(since_ms: int, as_json: bool) -> None:
     from ..client import routes
     from . import render
 
-    with connect() as broker:
+    with looking() as broker:
         hours = max(1, -(-since_ms // HOUR_MS))
         view = broker.call(routes.USAGE, query={"hours": str(hours)})
     if as_json:

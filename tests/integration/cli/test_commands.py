@@ -224,7 +224,7 @@ def test_a_command_that_only_looks_leaves_no_broker_where_there_was_none(
     own_broker: RunningBroker,
 ) -> None:
     own_broker.stop()
-    for command in ("status", "doctor"):
+    for command in ("status", "usage", "doctor"):
         assert gpubroker(own_broker, command, "--json").returncode in {0, 1}
         assert not own_broker.places.socket.exists(), command
 
