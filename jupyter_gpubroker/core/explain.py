@@ -79,13 +79,17 @@ def job_sentence(state: State, job: Job, now: Millis) -> Sentences:
 # --- leases ---------------------------------------------------------------------------------------------------------------
 
 
+_SAY_HOW = frozenset({"lease_parked", "lease_over_by"})
+
+
 def lease_reasons(state: State, lease: Lease, now: Millis) -> tuple[Reason, ...]:
     """How it stands now, then why, where that is not the same."""
     stands = _lease_reason(state, lease, now)
     if lease.notice is not None:
         return (stands,)
     if lease.cause is not None:
-        return (stands, lease.cause)
+        is_said = lease.cause.code == "gave_back" and stands.code in _SAY_HOW
+        return (stands,) if is_said else (stands, lease.cause)
     if lease.state is LeaseState.ACTIVE and (lease.keep_until_ms or 0) > now:
         return (stands, Reason.of("lease_kept", left_ms=(lease.keep_until_ms or now) - now))
     return (stands,)
@@ -103,6 +107,8 @@ def _lease_reason(state: State, lease: Lease, now: Millis) -> Reason:
     if lease.state is LeaseState.PARKED:
         return Reason.of("lease_parked", what=what)
     if lease.state is LeaseState.CLEARED:
+        if lease.cause is not None and lease.cause.code == "gave_back":
+            return Reason.of("lease_over_by", what=what, kind=lease.cause.get("kind"))
         return Reason.of("lease_over", what=what)
     if lease.order is not None:
         return Reason.of("lease_giving_back", what=what, kind=lease.order.kind.value)

@@ -19,8 +19,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "El siguiente de la cola: la GPU se está comprobando, y llega en un momento.",
     ),
     "waiting": (
-        "Waiting at place {place} of {waiting}. Nobody can say yet when a fitting GPU comes free; cancel to stop waiting.",
-        "Esperando en el puesto {place} de {waiting}. Aún no se sabe cuándo habrá una GPU adecuada; cancele para no esperar.",
+        (
+            "Waiting at place {place} of {waiting}. Nobody can say yet when a fitting GPU comes free; "
+            "`gpubroker cancel` leaves the line."
+        ),
+        (
+            "Esperando en el puesto {place} de {waiting}. Aún no se sabe cuándo habrá una GPU adecuada; "
+            "`gpubroker cancel` deja la cola."
+        ),
     ),
     "waiting_held": (
         (

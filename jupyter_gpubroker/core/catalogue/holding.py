@@ -5,48 +5,52 @@ from __future__ import annotations
 SENTENCES: dict[str, tuple[str, str]] = {
     # --- what it is doing ----------------------------------------------------------------------------------------------
     "lease_granted": (
-        "{what} is granted; its process has {left_ms} to apply it.",
-        "Se concedió {what}; su proceso tiene {left_ms} para aplicarla.",
+        "Granted: {what}. The process has {left_ms} to confirm it.",
+        "Se concedió: {what}. El proceso tiene {left_ms} para confirmarlo.",
     ),
     "lease_resuming": (
-        "{what} is granted again; what was parked is on its way back.",
-        "Se volvió a conceder {what}; lo aparcado está volviendo.",
+        "Granted again: {what}. What was parked is on its way back.",
+        "Se volvió a conceder: {what}. Lo aparcado está volviendo.",
     ),
     "lease_active": (
-        "{what} is held and in use.",
-        "Se tiene {what} y está en uso.",
+        "Held and in use: {what}.",
+        "Se tiene, y en uso: {what}.",
     ),
     "lease_quiet": (
         (
-            "{what} is held; its notebook or job has been {verdict} for {for_ms}. After {limit_ms} of this it "
-            "may go to somebody who waits."
+            "Held: {what}. The notebook or job has been {verdict} for {for_ms}. After {limit_ms} of this, what it "
+            "holds may go to somebody who waits."
         ),
-        "Se tiene {what}; su cuaderno o trabajo lleva {for_ms} {verdict}. Tras {limit_ms} así puede pasar a quien espere.",
+        "Se tiene: {what}. El cuaderno o trabajo lleva {for_ms} {verdict}. Tras {limit_ms} así, puede pasar a quien espere.",
     ),
     "lease_watched": (
-        "{what} is held; its notebook or job is {verdict}, and nobody takes it for that.",
-        "Se tiene {what}; su cuaderno o trabajo está {verdict}, y nadie la retira por eso.",
+        "Held: {what}. The notebook or job is {verdict}, and nothing is taken for that.",
+        "Se tiene: {what}. El cuaderno o trabajo está {verdict}, y nada se retira por eso.",
     ),
     "lease_unseen": (
-        "{what} is held. What its notebook or job does cannot be seen now, so nothing is taken.",
-        "Se tiene {what}. Ahora no se ve qué hace su cuaderno o trabajo, así que nada se retira.",
+        "Held: {what}. What the notebook or job does cannot be seen now, so nothing is taken.",
+        "Se tiene: {what}. Ahora no se ve qué hace el cuaderno o trabajo, así que nada se retira.",
     ),
     "lease_leaving": (
-        "{what} was let go of and is being checked; it is handed on when nobody is left on it.",
-        "{what} se soltó y se está comprobando; se entregará cuando no quede nadie en ella.",
+        "Let go of: {what}. It is being checked, and handed on when nobody is left there.",
+        "Se soltó: {what}. Se está comprobando, y se entregará cuando no quede nadie ahí.",
     ),
     "lease_giving_back": (
-        "{what} is being given back by {kind}.",
-        "{what} se está devolviendo: {kind}.",
+        "Being given back by {kind}: {what}.",
+        "Se está devolviendo ({kind}): {what}.",
     ),
     "lease_kept": ("It is kept for {left_ms} more.", "Se conserva {left_ms} más."),
     "lease_parked": (
-        "{what} was parked: its contents wait in host memory. `%gpu unpark` brings them back.",
-        "{what} se aparcó: su contenido espera en la memoria del equipo. `%gpu unpark` lo recupera.",
+        "Parked: {what}. The contents wait in host memory; `%gpu unpark` brings them back.",
+        "Se aparcó: {what}. El contenido espera en la memoria del equipo; `%gpu unpark` lo recupera.",
     ),
-    "lease_over": ("{what} was given back.", "{what} se devolvió."),
+    "lease_over": ("Given back: {what}.", "Se devolvió: {what}."),
+    "lease_over_by": ("Given back by {kind}: {what}.", "Se devolvió ({kind}): {what}."),
     "verdict": ("The notebook or job is {verdict}.", "El cuaderno o trabajo está {verdict}."),
-    "acknowledged": ("The GPU was applied in its process.", "La GPU se aplicó en su proceso."),
+    "acknowledged": (
+        "The process confirmed that it has the GPU.",
+        "El proceso confirmó que tiene la GPU.",
+    ),
     "resumed": ("What was parked is back on the GPU.", "Lo aparcado está de nuevo en la GPU."),
     # --- notice and keep -----------------------------------------------------------------------------------------------
     "lease_noticed": (
@@ -138,12 +142,12 @@ SENTENCES: dict[str, tuple[str, str]] = {
     # --- ends ----------------------------------------------------------------------------------------------------------
     "released": ("The GPU was released.", "La GPU se liberó."),
     "not_acknowledged": (
-        "The process did not apply the GPU within {after_ms}, so it was taken back. Ask again.",
-        "El proceso no aplicó la GPU en {after_ms}, así que se retiró. Pídala de nuevo.",
+        "The process did not confirm within {after_ms} that it has the GPU, so it was taken back. Ask again.",
+        "El proceso no confirmó en {after_ms} que tiene la GPU, así que se retiró. Pídala de nuevo.",
     ),
     "grant_over": (
-        "This GPU is not yours any more: the grant was not applied in time, or was given back. Ask again.",
-        "Esta GPU ya no es suya: la concesión no se aplicó a tiempo, o se devolvió. Pídala de nuevo.",
+        "This GPU is not yours any more: the grant was not confirmed in time, or was given back. Ask again.",
+        "Esta GPU ya no es suya: la concesión no se confirmó a tiempo, o se devolvió. Pídala de nuevo.",
     ),
     "answer_the_order": (
         "What was parked must come back first. Answer the order instead.",

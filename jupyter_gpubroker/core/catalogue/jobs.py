@@ -5,8 +5,8 @@ from __future__ import annotations
 SENTENCES: dict[str, tuple[str, str]] = {
     "submitted": ("The job was submitted.", "El trabajo se envió."),
     "job_starting": (
-        "{what} is granted; the runner starts the job.",
-        "Se concedió {what}; el runner inicia el trabajo.",
+        "Granted: {what}. The runner starts the job.",
+        "Se concedió: {what}. El runner inicia el trabajo.",
     ),
     "job_running": (
         "The job has been running for {for_ms}.",

@@ -14,7 +14,7 @@ WORDS: Mapping[str, Mapping[str, Pair]] = MappingProxyType(
             "host_busy": ("running code that does not use the GPU", "ejecutando código que no usa la GPU"),
             "waiting_user": ("waiting at a prompt or breakpoint", "esperando en un punto de entrada o de parada"),
             "idle": ("idle", "inactivo"),
-            "never_used": ("without any use of the GPU", "sin usar la GPU"),
+            "never_used": ("holding the GPU without having used it", "sin usar la GPU"),
             "serving": ("serving requests", "atendiendo peticiones"),
             "suspect": ("behaving oddly", "comportándose de forma extraña"),
             "unknown": ("out of sight", "fuera de la vista"),

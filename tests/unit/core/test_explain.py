@@ -172,7 +172,7 @@ def test_a_lease_says_how_it_stands_through_the_whole_story() -> None:
     def says() -> str:
         return lease_sentence(world.state, world.lease(lease_id), world.now)[0]
 
-    assert says() == "NVIDIA H200 (140 GiB) is granted; its process has 15 s to apply it."
+    assert says() == "Granted: NVIDIA H200 (140 GiB). The process has 15 s to confirm it."
     world.applies(lease_id)
     assert "cannot be seen now" in says()
     world.says("k", Activity.IDLE)
@@ -188,14 +188,15 @@ def test_a_lease_says_how_it_stands_through_the_whole_story() -> None:
     world.wait(31 * MINUTE)
     world.sees_notice(lease_id)
     world.wait(5 * MINUTE)
-    assert (
-        "is being given back by letting go of the unused device. Its notebook or job had been"
-        in says()
+    assert says().startswith(
+        "Being given back by letting go of the unused device: NVIDIA H200 (140 GiB). Its notebook or job had been"
     )
     world.answers(lease_id)
     assert "is being checked" in says()
     world.look()
-    assert says().startswith("NVIDIA H200 (140 GiB) was given back. ")
+    assert (
+        says() == "Given back by letting go of the unused device: NVIDIA H200 (140 GiB)."  # once
+    )
 
 
 def test_a_request_says_what_it_waits_for() -> None:
@@ -240,7 +241,7 @@ def test_a_job_says_how_it_stands() -> None:
     def says() -> str:
         return job_sentence(world.state, world.job(job_id), world.now)[0]
 
-    assert "the runner starts the job" in says()
+    assert "The runner starts the job" in says()
     world.job_starts(job_id)
     world.wait(MINUTE)
     assert says() == "The job has been running for 1 min of at most 1 h."
