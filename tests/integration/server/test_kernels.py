@@ -45,7 +45,6 @@ def slot_states(broker: RunningBroker) -> list[str]:
 
 
 def test_no_way_out_of_a_kernel_shows_a_gpu_without_a_lease(server: JupyterServer) -> None:
-    """Case 82."""
     with server.start_kernel().front_end() as page:
         cell = "import os; print(repr(os.environ['CUDA_VISIBLE_DEVICES']))"
         assert page.run(cell).strip() == "''"

@@ -66,7 +66,6 @@ def environ_of(kernel: Kernel) -> dict[str, str]:
 
 
 def test_without_a_broker_kernels_start_on_the_cpu(broker: RunningBroker, folders: Folders) -> None:
-    """Case 81."""
     nowhere = f"unix://{folders.root}/nowhere.sock"
     with running_server(
         broker, folders.root, f"--GPUBrokerExtension.broker_url={nowhere}"
@@ -122,7 +121,6 @@ def test_an_encrypted_kernel_is_watched_as_well(broker: RunningBroker, folders: 
 
 
 def test_a_terminal_sees_no_gpu_either(server: JupyterServer) -> None:
-    """Case 82."""
     until("the connection", lambda: "broker_connected" in server.log.read_text())
     name = server.http.post("/api/terminals").raise_for_status().json()["name"]
     url = server.url.replace("http", "ws", 1)

@@ -51,7 +51,6 @@ def own_kernel(server: JupyterServer) -> Iterator[Kernel]:
 def test_a_prompt_is_input_and_its_answer_ends_it(
     kernel: Kernel, code: str, answer: str, protocol: str | None
 ) -> None:
-    """Case 40."""
     with kernel.front_end(protocol) as page:
         page.execute(code)
         page.wait_for("input_request")

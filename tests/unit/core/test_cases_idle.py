@@ -54,86 +54,86 @@ class Case:
 
 
 CASES = {
-    "1 a cell that prints and sleeps for five hours, browser closed": Case(
+    "a cell that prints and sleeps for five hours, browser closed": Case(
         "jupyterhub/jupyterhub#1498", RUNNING, Verdict.HOST_BUSY, 2 * HOUR - MINUTE, taken=False, front_ends=0,
     ),
-    "2 a silent computation on the GPU, three times the idle limit": Case(
+    "a silent computation on the GPU, three times the idle limit": Case(
         "jupyter/notebook#3932", RUNNING, Verdict.ACTIVE, 3 * GENTLE.idle_ms, taken=False, shown={"busy": True},
     ),
-    "2 a silent computation on the host": Case(
+    "a silent computation on the host": Case(
         "jupyter/notebook#3932", RUNNING, Verdict.HOST_BUSY, 3 * GENTLE.idle_ms, taken=False, shown={"host_busy": True},
     ),
-    "4 a long download in a cell, its user away": Case(
+    "a long download in a cell, its user away": Case(
         "dandi/dandi-hub#279", RUNNING, Verdict.HOST_BUSY, 119 * MINUTE, taken=False, shown={"host_busy": True}, front_ends=0,
     ),
-    "4 and longer than the limit for that": Case(
+    "a download longer than the limit for that": Case(
         "dandi/dandi-hub#279", RUNNING, Verdict.HOST_BUSY, 126 * MINUTE, taken=True, shown={"host_busy": True},
     ),
-    "6 nearly all memory held and nothing done": Case(
+    "nearly all memory held and nothing done": Case(
         "PrincetonUniversity/job_defense_shield#2", IDLE, Verdict.IDLE, 36 * MINUTE, taken=True, shown={"memory_mib": 136_000},
     ),
-    "7 no utilisation on a slice": Case(
+    "no utilisation on a slice": Case(
         "XuehaiPan/nvitop#5", IDLE, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": None}, on_slice=True,
     ),
-    "8 no utilisation on a slice, at a prompt": Case(
+    "no utilisation on a slice, at a prompt": Case(
         "dask/distributed#8739", INPUT, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": None}, on_slice=True,
     ),
-    "8 the whole GPU's zero is not a slice's": Case(
+    "the whole GPU's zero is not a slice's": Case(
         "dask/distributed#8739", IDLE, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": False, "source": "device"},
         on_slice=True,
     ),
-    "64 nor is its hundred": Case(
+    "the whole GPU's hundred is not a slice's": Case(
         "NordicHPC/sonar#247", IDLE, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": True, "source": "device"},
         on_slice=True,
     ),
-    "64 the engines' own counters of the slice are": Case(
+    "the engines' own counters of the slice count": Case(
         "NordicHPC/sonar#247", IDLE, Verdict.IDLE, 36 * MINUTE, taken=True, shown={"busy": False, "source": "engines"},
         on_slice=True,
     ),
-    "10 a process is listed, its use is missing, memory is steady": Case(
+    "a process is listed, its use is missing, memory is steady": Case(
         "Syllo/nvtop#256", RUNNING, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": None, "memory_mib": 9_000},
     ),
-    "14 hardly any processor time beside a busy GPU": Case(
+    "hardly any processor time beside a busy GPU": Case(
         "kubeopt/kubeopt PR #21", IDLE, Verdict.ACTIVE, 5 * HOUR, taken=False, shown={"busy": True, "host_busy": False},
     ),
-    "14 no processor time and nothing known of the GPU": Case(
+    "no processor time and nothing known of the GPU": Case(
         "kubeopt/kubeopt PR #21", INPUT, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": None, "host_busy": False},
     ),
-    "15 a process of a terminal works on the GPU": Case(
+    "a process of a terminal works on the GPU": Case(
         "skypilot-org/skypilot#6292", IDLE, Verdict.ACTIVE, 5 * HOUR, taken=False, shown={"busy": True, "pid": 4711},
     ),
-    "17 a process left in the background works on the GPU": Case(
+    "a process left in the background works on the GPU": Case(
         "determined-ai/determined job-config-reference", IDLE, Verdict.ACTIVE, 5 * HOUR, taken=False,
         shown={"busy": True, "pid": 4712}, front_ends=0,
     ),
-    "17 a process left in the background prepares data on the host": Case(
+    "a process left in the background prepares data on the host": Case(
         "determined-ai/determined job-config-reference", IDLE, Verdict.HOST_BUSY, 110 * MINUTE, taken=False,
         shown={"host_busy": True}, front_ends=0,
     ),
-    "18 a counter that sees a fifth of the time proves no rest": Case(
+    "a counter that sees a fifth of the time proves no rest": Case(
         "lablup/backend.ai PR #2205", IDLE, Verdict.UNKNOWN, 5 * HOUR, taken=False, shown={"busy": False, "window_ms": 12_000},
     ),
-    "33 nobody ever opens a page": Case(
+    "nobody ever opens a page": Case(
         "jupyter/notebook#6029", IDLE, Verdict.IDLE, 42 * MINUTE, taken=True, front_ends=0,
     ),
-    "36 granted and never used": Case(
+    "granted and never used": Case(
         "aws-samples/amazon-sagemaker-notebook-instance-lifecycle-config-samples#16", IDLE, Verdict.NEVER_USED, 21 * MINUTE,
         taken=True, shown={"nobody": True},
     ),
-    "38 a source that gives nothing keeps the GPU": Case(
+    "a source that gives nothing keeps the GPU": Case(
         "skypilot-org/skypilot#10628", IDLE, Verdict.UNKNOWN, 8 * HOUR, taken=False, shown={"busy": None},
     ),
-    "40 a cell waits in input()": Case(
+    "a cell waits in input()": Case(
         "jupyter/notebook#2553", INPUT, Verdict.WAITING_USER, 36 * MINUTE, taken=True,
     ),
-    "40 a cell stands at a breakpoint": Case(
+    "a cell stands at a breakpoint": Case(
         "ipython/ipykernel#400", DEBUGGER, Verdict.WAITING_USER, 36 * MINUTE, taken=True,
     ),
-    "47 eight gigabytes held at one per cent": Case(
+    "eight gigabytes held at one per cent": Case(
         "AI-Ocean/gpu-usage-audit README", IDLE, Verdict.ACTIVE, 5 * HOUR, taken=False,
         shown={"busy": True, "utilisation_percent": 1, "memory_mib": 8_192},
     ),
-    "50 the Jupyter server is stopped, the kernel waits": Case(
+    "the Jupyter server is stopped, the kernel waits": Case(
         "OSC/ondemand#3643", INPUT, Verdict.WAITING_USER, 42 * MINUTE, taken=True, front_ends=0,
     ),
 }  # fmt: skip
@@ -173,7 +173,7 @@ def begun(case: Case) -> tuple[World, str]:
 # --- reports that need a story of their own -------------------------------------------------------------------------------
 
 
-def test_case_3_a_new_lease_has_a_new_clock_whatever_was_before() -> None:
+def test_a_new_lease_has_a_new_clock_whatever_was_before() -> None:
     """jupyterhub/jupyterhub-idle-culler#43"""
     world = World().devices(whole(0))
     world.session("k")
@@ -187,7 +187,7 @@ def test_case_3_a_new_lease_has_a_new_clock_whatever_was_before() -> None:
     assert reclaimable_ms(world.state, lease) == world.now + GENTLE.never_used_ms
 
 
-def test_case_6_nearly_all_memory_and_a_burst_now_and_then_is_work() -> None:
+def test_nearly_all_memory_and_a_burst_now_and_then_is_work() -> None:
     """PrincetonUniversity/job_defense_shield#2"""
     world, lease_id = begun(Case("", IDLE, Verdict.ACTIVE, 0, taken=False))
     for _ in range(12):
@@ -198,7 +198,7 @@ def test_case_6_nearly_all_memory_and_a_burst_now_and_then_is_work() -> None:
     assert world.lease(lease_id).notices == 0
 
 
-def test_case_13_the_first_samples_without_an_owner_are_not_its_rest() -> None:
+def test_the_first_samples_without_an_owner_are_not_its_rest() -> None:
     """NVIDIA/dcgm-exporter#68"""
     world = World().devices(SLICE)
     lease_id = world.holds("k", spec=SlotSpec(profile="3g.40gb"))
@@ -214,9 +214,7 @@ def test_case_13_the_first_samples_without_an_owner_are_not_its_rest() -> None:
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 9_900), min_size=5, max_size=30), st.integers(0, 1_000))
-def test_case_18_the_limit_is_elapsed_time_however_the_ticks_fall(
-    gaps: list[int], late: int
-) -> None:
+def test_the_limit_is_elapsed_time_however_the_ticks_fall(gaps: list[int], late: int) -> None:
     """lablup/backend.ai PR #2205"""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
@@ -236,7 +234,7 @@ def test_case_18_the_limit_is_elapsed_time_however_the_ticks_fall(
 
 @pytest.mark.parametrize("grace_ms", [0, 50 * MINUTE])
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_case_20_the_deadline_shown_is_the_moment_of_taking(grace_ms: int, is_kept: bool) -> None:
+def test_the_deadline_shown_is_the_moment_of_taking(grace_ms: int, is_kept: bool) -> None:
     """lablup/backend.ai PR #1205"""
     world = World()
     world.do(PolicyApplied((replace(GENTLE, grace_ms=grace_ms),)))
@@ -266,7 +264,7 @@ def test_case_20_the_deadline_shown_is_the_moment_of_taking(grace_ms: int, is_ke
     assert world.lease(lease_id).order is not None
 
 
-def test_case_21_an_idle_holder_makes_way_before_a_busy_job() -> None:
+def test_an_idle_holder_makes_way_before_a_busy_job() -> None:
     """kubeflow/kubeflow#6268"""
     world = World().devices(whole(0), whole(1))
     world.do(PolicyApplied(queues=(Queue("batch", Tier.BATCH, preemptible=True),)))
@@ -283,7 +281,7 @@ def test_case_21_an_idle_holder_makes_way_before_a_busy_job() -> None:
     assert world.job(job_id).cause is None
 
 
-def test_case_22_each_queue_has_its_own_limits() -> None:
+def test_each_queue_has_its_own_limits() -> None:
     """swan-cern/jupyterhub-extensions#8, jupyterhub/jupyterhub-idle-culler#45, dstackai/dstack#2383"""
     world = World().devices(whole(0))
     short, long = (Policy(n, ms, 0, ms, ms, 0, 0) for n, ms in (("s", MINUTE), ("l", HOUR)))
@@ -305,7 +303,7 @@ def test_case_22_each_queue_has_its_own_limits() -> None:
 @pytest.mark.parametrize(
     "source", ["jupyter/notebook#2526", "jupyter-server/jupyter_server#1360", "jupyter/notebook#7260"]
 )  # fmt: skip
-def test_cases_24_25_26_pages_that_come_and_go_move_no_clock(source: str) -> None:
+def test_pages_that_come_and_go_move_no_clock(source: str) -> None:
     world, lease_id = begun(Case(source, IDLE, Verdict.IDLE, 0, taken=True))
     for number in range(62):
         world.says("k", IDLE, front_ends=number % 3)
@@ -322,7 +320,7 @@ def test_cases_24_25_26_pages_that_come_and_go_move_no_clock(source: str) -> Non
         ({"busy": False, "host_busy": True}, IDLE, "work on the host"),
     ],
 )
-def test_case_28_it_is_told_which_signal_keeps_a_lease_and_since_when(
+def test_it_is_told_which_signal_keeps_a_lease_and_since_when(
     shown: dict[str, Any], activity: Activity, words: str
 ) -> None:
     """jupyter-server/enterprise_gateway#931"""
@@ -333,7 +331,7 @@ def test_case_28_it_is_told_which_signal_keeps_a_lease_and_since_when(
     assert words in sentence(evidence_reason(seen))[0]
 
 
-def test_case_35_a_holder_that_is_no_kernel_is_watched_too_and_not_taken() -> None:
+def test_a_holder_that_is_no_kernel_is_watched_too_and_not_taken() -> None:
     """kubeflow/kubeflow#6920: its work and its rest are shown; a program that runs is its own proof of need."""
     world = World().devices(whole(0))
     world.session("c", kind=SessionKind.COMMAND)
@@ -348,7 +346,7 @@ def test_case_35_a_holder_that_is_no_kernel_is_watched_too_and_not_taken() -> No
     assert policy_of(world.state, world.lease(lease_id)) is None
 
 
-def test_cases_41_49_from_rest_to_notice_to_order_to_the_next_holder() -> None:
+def test_from_rest_to_notice_to_order_to_the_next_holder() -> None:
     """lablup/backend.ai#13273, opendatahub-io/odh-manifests#265: it is really gone, and when."""
     world, lease_id = begun(Case("", IDLE, Verdict.IDLE, 0, taken=True))
     began_ms = world.now
@@ -370,7 +368,7 @@ def test_cases_41_49_from_rest_to_notice_to_order_to_the_next_holder() -> None:
     assert world.lease(lease_id).state is LeaseState.CLEARED
 
 
-def test_case_44_the_policy_is_the_queues_whoever_asks_and_however() -> None:
+def test_the_policy_is_the_queues_whoever_asks_and_however() -> None:
     """dstackai/dstack#955"""
     world = World().devices(whole(0), whole(1))
     by_cell = world.holds("k")
@@ -379,7 +377,7 @@ def test_case_44_the_policy_is_the_queues_whoever_asks_and_however() -> None:
         assert policy_of(world.state, world.lease(lease_id)) == GENTLE
 
 
-def test_case_52_the_rule_is_about_the_gpu_for_each_kind_of_holder() -> None:
+def test_the_rule_is_about_the_gpu_for_each_kind_of_holder() -> None:
     """determined-ai/determined#1585"""
     world, lease_id = begun(Case("", IDLE, Verdict.IDLE, 0, taken=True, shown={"host_busy": False}))
     world.wait(31 * MINUTE, MINUTE)
@@ -391,7 +389,7 @@ def test_case_52_the_rule_is_about_the_gpu_for_each_kind_of_holder() -> None:
 # --- MIG ------------------------------------------------------------------------------------------------------------------
 
 
-def test_case_54_two_slices_for_one_process_are_refused_with_what_would_do() -> None:
+def test_two_slices_for_one_process_are_refused_with_what_would_do() -> None:
     """pytorch/pytorch#130181"""
     world = World().devices(SLICE, slice_of(0, "b", "3g.40gb", 40_448))
     world.session("k")
@@ -400,7 +398,7 @@ def test_case_54_two_slices_for_one_process_are_refused_with_what_would_do() -> 
     assert refused.value.reason.code == "several_slices"
 
 
-def test_case_62_slices_and_whole_gpus_are_judged_side_by_side() -> None:
+def test_slices_and_whole_gpus_are_judged_side_by_side() -> None:
     """NVIDIA/dcgm-exporter#577"""
     world = World().devices(whole(1), SLICE)
     on_gpu = world.holds("g")
@@ -412,7 +410,7 @@ def test_case_62_slices_and_whole_gpus_are_judged_side_by_side() -> None:
     assert world.lease(on_slice).verdict is Verdict.ACTIVE
 
 
-def test_case_66_a_lease_names_its_slices() -> None:
+def test_a_lease_names_its_slices() -> None:
     """NVIDIA/deepops#894"""
     world = World().devices(SLICE)
     lease_id = world.holds("k", spec=SlotSpec(memory_mib_min=MiB(20_000)))

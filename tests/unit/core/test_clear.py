@@ -32,7 +32,7 @@ UNMAPPED = ProcessOnSlot(9, ProcessOwner.UNMAPPED)
 
 
 def test_a_foreign_process_keeps_a_free_slot_from_everybody_until_it_is_gone() -> None:
-    """Case 105: the next free slot is used instead, and the reason is told."""
+    """The next free slot is used instead, and the reason is told."""
     world = World().devices(whole(0), whole(1))
     world.shown["GPU-0"] = OnSlot((FOREIGN,), 505)
     world.look()
@@ -46,7 +46,7 @@ def test_a_foreign_process_keeps_a_free_slot_from_everybody_until_it_is_gone() -
 
 
 def test_memory_that_nobody_owns_keeps_a_slot_from_everybody() -> None:
-    """Case 104: memory stays on the GPU after a shutdown."""
+    """Memory stays on the GPU after a shutdown."""
     world = World().devices(whole(0))
     world.shown["GPU-0"] = OnSlot((), FLOOR_MIB + 5_000)
     world.look()
@@ -248,7 +248,6 @@ def test_a_hiccup_of_the_reader_costs_nobody_the_lease() -> None:
 
 
 def test_one_sick_gpu_of_four_leaves_the_others_in_service() -> None:
-    """Case 79."""
     world = World().devices(*map(whole, range(4)))
     world.do(inventory(*map(whole, range(4)), sick=["GPU-2"]))
     assert world.slot("GPU-2").state is SlotState.QUARANTINED

@@ -53,7 +53,7 @@ def spell_ms(world: World, lease_id: str) -> int:
 
 
 def test_the_clock_starts_at_the_grant_whatever_was_before() -> None:
-    """Case 3, 101: an old kernel that gets a lease is not idle since yesterday."""
+    """An old kernel that gets a lease is not idle since yesterday."""
     world = World().devices(whole(0))
     world.session("k")
     world.says("k", IDLE)
@@ -66,7 +66,7 @@ def test_the_clock_starts_at_the_grant_whatever_was_before() -> None:
 
 
 def test_samples_without_an_owner_just_after_the_grant_are_not_idleness_of_old() -> None:
-    """Case 13: the first samples show no process of the holder; a new clock runs, and a process ends it."""
+    """The first samples show no process of the holder; a new clock runs, and a process ends it."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     world.wait(10 * SECOND)
@@ -113,7 +113,7 @@ def test_a_short_cell_every_few_minutes_is_a_user_who_works() -> None:
 
 
 def test_front_ends_that_come_and_go_do_not_move_the_clock() -> None:
-    """Case 24: a hundred reconnects, no execution."""
+    """A hundred reconnects, no execution."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     since_ms = world.lease(lease_id).verdict_since_ms
@@ -124,7 +124,7 @@ def test_front_ends_that_come_and_go_do_not_move_the_clock() -> None:
 
 
 def test_a_running_cell_is_not_idle_however_long_it_is_quiet() -> None:
-    """Case 1, 2: closing the browser changes nothing."""
+    """Closing the browser changes nothing."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     used_by(world, lease_id)
@@ -150,7 +150,7 @@ def test_nothing_known_for_long_resets_the_clock() -> None:
 
 
 def test_a_missed_sample_stops_the_clock_and_nothing_is_taken_meanwhile() -> None:
-    """Case 38: a source that fails now and then keeps nobody for ever."""
+    """A source that fails now and then keeps nobody for ever."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     used_by(world, lease_id)
@@ -265,7 +265,7 @@ def test_a_grace_longer_than_the_limits_holds_off_the_taking() -> None:
 
 
 def test_a_slice_without_counters_is_idle_only_when_nobody_is_on_it() -> None:
-    """Case 7: on MIG the process list alone can tell that nothing runs."""
+    """On MIG the process list alone can tell that nothing runs."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     world.shown["GPU-0"] = OnSlot(processes=(), busy=None)
@@ -287,7 +287,7 @@ def test_an_empty_list_beside_memory_in_use_is_no_proof_that_nobody_is_there() -
 
 @pytest.mark.parametrize("step_ms", [200, 1_000, 3_700, 9_999])
 def test_windows_are_time_and_not_samples(step_ms: int) -> None:
-    """Case 18: jitter in the ticks does not move the limit."""
+    """Jitter in the ticks does not move the limit."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     used_by(world, lease_id)
@@ -300,7 +300,7 @@ def test_windows_are_time_and_not_samples(step_ms: int) -> None:
 
 
 def test_time_that_nobody_watched_does_not_count() -> None:
-    """Case 18: a gap in the samples pauses the clock; it neither runs on nor starts anew."""
+    """A gap in the samples pauses the clock; it neither runs on nor starts anew."""
     world = World().devices(whole(0))
     lease_id = world.holds("k")
     used_by(world, lease_id)

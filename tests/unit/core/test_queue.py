@@ -75,7 +75,7 @@ def test_nobody_overtakes_who_waits_for_more_of_the_same() -> None:
 
 
 def test_who_waits_for_one_kind_does_not_hold_up_another() -> None:
-    """Case 111 (kueue#2270), 109: A, B, C wait for whole GPUs; E, F want slices, G another model. They start."""
+    """kubernetes-sigs/kueue#2270: A, B, C wait for whole GPUs; E, F want slices, G another model. They start."""
     devices = (
         whole(0),
         whole(1),
@@ -219,7 +219,7 @@ def test_the_same_request_again_is_the_same_and_another_content_a_conflict() -> 
 
 
 def test_a_session_holds_and_waits_for_one_lease_at_a_time() -> None:
-    """Case 54: a process that saw two slices could use only one."""
+    """A process that saw two slices could use only one."""
     world = World().devices(whole(0), whole(1))
     lease_id = world.holds("k")
     with pytest.raises(Conflict) as refused:

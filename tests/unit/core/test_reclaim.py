@@ -82,7 +82,6 @@ def test_the_story_of_an_idle_kernel_and_a_waiting_job() -> None:
 
 
 def test_the_shown_deadline_is_the_moment_of_reclaim() -> None:
-    """Case 20."""
     world = World().devices(whole(0))
     lease_id = noticed(world)
     notice = world.lease(lease_id).notice
@@ -94,7 +93,7 @@ def test_the_shown_deadline_is_the_moment_of_reclaim() -> None:
 
 
 def test_who_has_been_idle_longest_is_asked_first_and_no_more_than_needed() -> None:
-    """Case 21: idle before active, whatever else the numbers say."""
+    """Idle before active, whatever else the numbers say."""
     world = World().devices(whole(0), whole(1), whole(2))
     busy = world.holds("busy")
     world.uses("busy", "GPU-0", busy=True)
@@ -221,7 +220,6 @@ def test_without_fresh_samples_nothing_is_taken() -> None:
 
 
 def test_after_a_reclaim_the_kernel_may_ask_again_and_lives() -> None:
-    """Case 101."""
     world = World().devices(whole(0), whole(1))
     lease_id = world.holds("k")
     world.holds("other")

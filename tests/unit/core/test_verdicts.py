@@ -115,7 +115,7 @@ def test_a_verdict_lasts_since_what_it_rests_on_began(seen: dict[str, Any], for_
 
 
 def test_a_missing_number_of_the_device_is_never_rest() -> None:
-    """Case 8: no way leads from an unknown use to a verdict that can be held against the holder, but the one a site chose."""
+    """No way leads from an unknown use to a verdict that can be held against the holder, but the one a site chose."""
     for activity in Activity:
         for verdict in (Verdict.UNKNOWN, Verdict.ACTIVE):
             seen = replace(QUIET, is_busy=None, activity=activity, was=verdict)
