@@ -25,6 +25,9 @@ SCRUBBED_PREFIXES = ("CUDA_", "GPUBROKER", "JUPYTER_", "NVIDIA_", "SLURM_", "XDG
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 LEFT_BEHIND_WAIT_S = 10.0
 
+# A shell that starts the tests in the background has them ignore the interrupt, and all that they start: tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Shared, slow machines: no deadline per example. The same examples each time: a red run can be repeated.
 hypothesis.settings.register_profile(
     "repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=60
