@@ -15,7 +15,6 @@ from pathlib import Path
 
 from .exporter import DRAM, ENGINE, SM, STALE_S, FetchFailed, Scrape, fetch, parse, percent
 from .reader import (
-    Account,
     Capability,
     GpuReading,
     Inventory,
@@ -188,9 +187,6 @@ class ExportedReader:
             else found
             for found in self._reader.capabilities()
         )
-
-    def accounts(self, gpu_uuid: str, pids: Sequence[int]) -> tuple[Account, ...]:
-        return self._reader.accounts(gpu_uuid, pids)
 
     def close(self) -> None:
         for feed in self._feeds.values():

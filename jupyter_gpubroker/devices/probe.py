@@ -37,7 +37,6 @@ def main() -> None:
                 "observe": reader.observe,
                 "health": reader.health,
                 "capabilities": reader.capabilities,
-                "accounts": reader.accounts,
             }
         )
     finally:

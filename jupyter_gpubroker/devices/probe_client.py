@@ -10,7 +10,7 @@ import msgspec
 from .child import JsonLinesChild
 from .choice import Choice
 from .mig import Generations
-from .reader import Account, Capability, GpuReading, Inventory, SlotReading
+from .reader import Capability, GpuReading, Inventory, SlotReading
 
 INVENTORY_S = 15.0
 OBSERVE_S = 5.0
@@ -54,11 +54,6 @@ class ProbeClient:
     async def capabilities(self) -> tuple[Capability, ...]:
         result = await self._child.call("capabilities", deadline_s=INVENTORY_S)
         return msgspec.json.decode(result, type=tuple[Capability, ...])
-
-    async def accounts(self, gpu_uuid: str, pids: Sequence[int]) -> tuple[Account, ...]:
-        """What the driver kept of these processes, as at the end of a lease."""
-        result = await self._child.call("accounts", gpu_uuid, pids, deadline_s=self._observe_s)
-        return msgspec.json.decode(result, type=tuple[Account, ...])
 
     async def close(self) -> None:
         await self._child.close()

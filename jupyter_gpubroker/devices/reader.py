@@ -164,16 +164,6 @@ class Capability:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """A process' whole life on a GPU, as the driver kept it. `running_ms` is 0 while it lives (nvml.h)."""
-
-    pid: int
-    utilisation_percent: int | None
-    memory_mib_max: int | None
-    running_ms: int
-
-
 def available(
     signals: Sequence[Signal], missing: Mapping[Signal, Missing]
 ) -> dict[Signal, Availability]:
@@ -207,10 +197,6 @@ class Reader(Protocol):
 
     def capabilities(self) -> tuple[Capability, ...]:
         """Ask every GPU and slot of the last inventory for everything once."""
-        ...
-
-    def accounts(self, gpu_uuid: str, pids: Sequence[int]) -> tuple[Account, ...]:
-        """Of those processes for which the driver keeps accounts, also after their end; never on MIG (nvml.h)."""
         ...
 
     def close(self) -> None: ...

@@ -15,7 +15,6 @@ import msgspec
 from .reader import (
     GPU_SIGNALS,
     SLOT_SIGNALS,
-    Account,
     Availability,
     Capability,
     GpuFound,
@@ -90,10 +89,6 @@ class SimulatedReader:
                 for slot in gpu.slots
             )
         return tuple(found)
-
-    def accounts(self, _gpu_uuid: str, _pids: Sequence[int]) -> tuple[Account, ...]:
-        """Accounting is off, as it is on real GPUs until root switches it on."""
-        return ()
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -120,7 +120,6 @@ async def test_nvidias_library_is_read_through_the_probe(nvml_world):
     nvml_world.report("GPU-0", 31)
     assert (await probe.health())[0].xids == (Xid(31),)
     assert {one.gpu_uuid for one in await probe.capabilities()} >= {"GPU-0", "GPU-2"}
-    assert [account.pid for account in await probe.accounts("GPU-0", [1000])] == [1000]
     await probe.close()
 
 

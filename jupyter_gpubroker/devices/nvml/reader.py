@@ -17,7 +17,6 @@ from ..reader import (
     GPU_SIGNALS,
     NO_NVIDIA_DEVICE,
     SLOT_SIGNALS,
-    Account,
     Capability,
     GpuFound,
     GpuReading,
@@ -85,18 +84,6 @@ class NvmlReader:
         return tuple(
             found for gpu in self._gpus.values() for found in (self._of_gpu(gpu), *self._of(gpu))
         )
-
-    def accounts(self, gpu_uuid: str, pids: Sequence[int]) -> tuple[Account, ...]:
-        calls = Calls()
-        handle = calls.ask(pynvml.nvmlDeviceGetHandleByUUID, gpu_uuid)
-        if handle is None:
-            return ()
-        found = []
-        for pid in pids:
-            stats = calls.ask(pynvml.nvmlDeviceGetAccountingStats, handle, pid)
-            if stats is not None:
-                found.append(_account(pid, stats))
-        return tuple(found)
 
     def close(self) -> None:
         if self._is_open:
@@ -270,17 +257,6 @@ def _newest(use: Use | None, engines: Engines | None) -> tuple[int, int] | None:
     if use is None or use.percent is None:
         return None
     return use.window_us // 1000, max(0, time_ns() // 1000 - use.newest_us) // 1000
-
-
-def _account(pid: int, stats: Any) -> Account:
-    percent = int(stats.gpuUtilization)
-    memory = stats.maxMemoryUsage
-    return Account(
-        pid,
-        percent if 0 <= percent <= 100 else None,
-        None if memory is None else mib(memory),
-        int(stats.time),
-    )
 
 
 def _is_instance(slot_uuid: str) -> bool:

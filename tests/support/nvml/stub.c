@@ -447,17 +447,3 @@ int nvmlEventSetWait_v2(int *set, event *e, unsigned timeout) {
 }
 
 int nvmlDeviceGetAccountingMode(device *d, int *mode) { ENTER(d); *mode = d->accounting; return SUCCESS; }
-
-typedef struct { unsigned utilisation, memory_utilisation; unsigned long long memory, time, start; unsigned running, reserved[5]; } account;
-int nvmlDeviceGetAccountingStats(device *d, unsigned pid, account *a) {
-    ENTER(d);
-    for (int i = 0; i < process_count; i++)
-        if (!strcmp(processes[i].device, d->uuid) && processes[i].pid == pid) {
-            memset(a, 0, sizeof *a);
-            a->utilisation = processes[i].busy;
-            a->memory = (unsigned long long)processes[i].memory << 20;
-            a->time = 1000;
-            return SUCCESS;
-        }
-    return NOT_FOUND;
-}

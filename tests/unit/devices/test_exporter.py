@@ -313,7 +313,6 @@ def test_the_slices_of_an_a100_are_read_by_way_of_an_exporter(state, tmp_path, e
     assert engines[first] == "ok"
     assert reader.observe([first])[0].engine_percent == 7
     assert reader.health()[0].uuid == gpu.uuid
-    assert reader.accounts(gpu.uuid, [1]) == ()
 
     remove_source(sources, URL)
     reader.inventory()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpubroker.devices.reader import Account, GpuReading, Xid
+from jupyter_gpubroker.devices.reader import GpuReading, Xid
 from tests.support.nvml.world import FUNCTION_NOT_FOUND, LOST, NO_PERMISSION, NOT_SUPPORTED
 
 
@@ -249,7 +249,3 @@ def test_accounting_exists_where_it_is_switched_on(reader, nvml_world):
     assert accounting() == "not_supported"
     nvml_world.gpu("GPU-0", accounting=1)
     assert accounting() == "ok"
-
-
-def test_the_driver_accounts_for_a_process_that_has_ended(reader):
-    assert reader.accounts("GPU-0", [1000, 1001]) == (Account(1000, 50, 400, 1000),)

@@ -46,7 +46,6 @@ def everything(clock: Any) -> list[Any]:
     reader.observe()
     clock.pass_ms(1000)
     found = [inventory, reader.observe(["GPU-0", "MIG-1"]), reader.health(), reader.capabilities()]
-    reader.accounts("GPU-0", [1000])
     reader.close()
     return [msgspec.to_builtins(each) for each in found]
 
