@@ -90,10 +90,11 @@ def mig_profile(text: str) -> str:
 
 
 def say_duration(milliseconds: int) -> str:
-    """The two largest units of a duration, for people: `1 h 30 min`, `12 s`, `0.4 s`."""
+    """The two largest units of a duration, to the nearest, for people: `1 h 30 min`, `12 s`, `0.4 s`."""
     if milliseconds < 1_000:
         return f"{milliseconds / 1_000:.1f}".removesuffix(".0") + " s"
-    seconds = milliseconds // 1_000
+    step_s = 3_600 if milliseconds >= 86_400_000 else 60 if milliseconds >= 3_600_000 else 1
+    seconds = (milliseconds + 500 * step_s) // (1_000 * step_s) * step_s
     days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
     units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")]
     first = next(position for position, (number, _) in enumerate(units) if number)

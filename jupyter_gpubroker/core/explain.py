@@ -278,10 +278,11 @@ def _words(name: str, value: Value, language: Language) -> str:
 
 
 def duration(ms: int) -> str:
-    """Two units at most, as people say it: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
+    """Two units at most, to the nearest, as people say it: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
     if ms < 1_000:
         return f"{round(ms / 1_000, 1):g} s"
-    seconds = ms // 1_000
+    step_s = 3_600 if ms >= 86_400_000 else 60 if ms >= 3_600_000 else 1
+    seconds = (ms + 500 * step_s) // (1_000 * step_s) * step_s
     parts: list[tuple[int, str]] = []
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
         count, seconds = divmod(seconds, size)

@@ -104,11 +104,17 @@ ENGLISH = {
     "interrupted": "Interrupted; `%gpu` shows how things are.",
     "left_line": "You left the line; nothing is waited for any more. `%gpu request` asks again.",
     "granted": "{what} is yours.",
+    "granted_many": "{what} are yours.",
     "granted_open": (
         "It stays yours while you work; when it idles and others wait, you are told before it "
         "goes back."
     ),
+    "granted_open_many": (
+        "They stay yours while you work; when they idle and others wait, you are told before they "
+        "go back."
+    ),
     "granted_until": "It goes back in {left} at the latest.",
+    "granted_until_many": "They go back in {left} at the latest.",
     "held_already": "You hold {what} already; `%gpu release` gives it back.",
     "held_fewer": (
         "You hold {what}, which is less than you ask for; `%gpu release` gives it back, then ask "
@@ -169,6 +175,7 @@ ENGLISH = {
     "simulated": "simulated",
     # --- Notices, and GPUs that are away --------------------------------------------------------
     "notice_due": "Your GPU goes back in {left} ({kind}).",
+    "notice_due_many": "Your GPUs go back in {left} ({kind}).",
     "notice_due_unsure": "Your GPU is asked for in {left}; as things are it cannot be taken without harm and would stay.",
     "keep_in_cell": "`%gpu keep` keeps it.",
     "keep_at_debugger": "`%gpu keep` keeps it, typed at this prompt.",

@@ -11,7 +11,7 @@ from typing import Callable, Iterable, List, Optional, Tuple
 from .board import Board
 from .broker import Broker, View
 from .quantities import duration_text
-from .sentences import of_view, say
+from .sentences import of_view, say, say_of
 
 LINES_MAX = 5
 
@@ -78,7 +78,7 @@ class Notices:
         left_ms = max(int((self._due - time.monotonic()) * 1000), 0)
         kinds = lease["give_backs"]
         due = (
-            say("notice_due", left=duration_text(left_ms), kind=say("kind_" + kinds[0]))
+            say_of(lease, "notice_due", left=duration_text(left_ms), kind=say("kind_" + kinds[0]))
             if kinds
             else say("notice_due_unsure", left=duration_text(left_ms))
         )

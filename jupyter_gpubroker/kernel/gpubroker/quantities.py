@@ -65,10 +65,11 @@ def slice_profile(text: str) -> str:
 
 
 def duration_text(milliseconds: int) -> str:
-    """Two units at most, as the broker writes them: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
+    """Two units at most, to the nearest, as the broker writes them: `2 h 5 min`, `3 min`, `12 s`, `0.4 s`."""
     if milliseconds < 1_000:
         return f"{max(milliseconds, 0) / 1_000:.1g} s"
-    seconds = milliseconds // 1_000
+    step_s = 3_600 if milliseconds >= 86_400_000 else 60 if milliseconds >= 3_600_000 else 1
+    seconds = (milliseconds + 500 * step_s) // (1_000 * step_s) * step_s
     numbers = (seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60, seconds % 60)
     shown = [(number, unit) for number, unit in zip(numbers, _UNITS_WRITTEN)]
     while shown[0][0] == 0:

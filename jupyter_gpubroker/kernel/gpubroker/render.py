@@ -10,7 +10,7 @@ from .broker import View
 from .errors import Reason
 from .quantities import duration_text, memory_text
 from .saving import Report
-from .sentences import is_known, names, of_view, say
+from .sentences import is_known, names, of_view, say, say_of
 
 LOST_MAX = 10
 STORY_MAX = 10
@@ -33,11 +33,11 @@ def what(lease: View) -> str:
 def granted(lease: View) -> str:
     ends_in_ms = lease["ends_in_ms"]
     until = (
-        say("granted_open")
+        say_of(lease, "granted_open")
         if ends_in_ms is None
-        else say("granted_until", left=duration_text(ends_in_ms))
+        else say_of(lease, "granted_until", left=duration_text(ends_in_ms))
     )
-    return f"{say('granted', what=what(lease))} {until}"
+    return f"{say_of(lease, 'granted', what=what(lease))} {until}"
 
 
 def reason(why: Reason) -> str:

@@ -18,6 +18,11 @@ def say(code: str, **values: Any) -> str:
     return _sentences()[code].format(**values)
 
 
+def say_of(lease: Dict[str, Any], code: str, **values: Any) -> str:
+    """The sentence of `code`, in its form for one GPU or for several."""
+    return say(code + "_many" if len(lease["models"]) > 1 else code, **values)
+
+
 def is_known(code: str) -> bool:
     return code in ENGLISH
 

@@ -109,11 +109,17 @@ SPANISH = {
     "interrupted": "Interrumpido; `%gpu` muestra cómo está todo.",
     "left_line": "Ha dejado la cola; ya no se espera nada. `%gpu request` pide otra vez.",
     "granted": "{what} es suya.",
+    "granted_many": "{what} son suyas.",
     "granted_open": (
         "Es suya mientras trabaja; si queda ociosa y otros esperan, se le avisa antes de que "
         "vuelva."
     ),
+    "granted_open_many": (
+        "Son suyas mientras trabaja; si quedan ociosas y otros esperan, se le avisa antes de que "
+        "vuelvan."
+    ),
     "granted_until": "Vuelve a más tardar en {left}.",
+    "granted_until_many": "Vuelven a más tardar en {left}.",
     "held_already": "Ya tiene {what}; `%gpu release` la devuelve.",
     "held_fewer": "Tiene {what}, menos de lo que pide; `%gpu release` la devuelve, luego pida otra vez.",
     "going_back_now": "Su última GPU se está devolviendo; pida otra vez en un momento.",
@@ -172,6 +178,7 @@ SPANISH = {
     "simulated": "simulada",
     # --- Notices, and GPUs that are away --------------------------------------------------------
     "notice_due": "Su GPU se devolverá en {left} ({kind}).",
+    "notice_due_many": "Sus GPU se devolverán en {left} ({kind}).",
     "notice_due_unsure": "Su GPU se pedirá en {left}; tal como está no se puede tomar sin daño y se quedaría.",
     "keep_in_cell": "`%gpu keep` la conserva.",
     "keep_at_debugger": "`%gpu keep` la conserva, escrito en este prompt.",

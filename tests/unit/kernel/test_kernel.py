@@ -307,6 +307,7 @@ def test_what_a_lease_is_of() -> None:
     assert render.what(lease()) == "H200 140 GiB (simulated)"
     several = lease(models=["A100", "A100"], memory_mib=163_840, simulated=False)
     assert render.what(several) == "2 x A100 80 GiB"
+    assert render.granted(several).startswith("2 x A100 80 GiB are yours. They stay yours ")
     part = lease(profiles=["1g.18gb"], memory_mib=18_432, simulated=False)
     assert render.what(part) == "1g.18gb of H200 18 GiB"
 
