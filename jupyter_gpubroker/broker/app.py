@@ -178,7 +178,7 @@ class BrokerApp(Application):
     async def _serve(self, place: Place) -> int:
         # Slow imports, for the one broker that will serve. They make no garbage; looking for it costs a tenth of them.
         gc.disable()
-        from .service import Service
+        from .service import EXIT_DONE, Service
 
         gc.freeze()
         gc.enable()
@@ -193,7 +193,10 @@ class BrokerApp(Application):
             simulate=self.simulate,
             ready=self._tell_ready,
         )
-        return await service.run()
+        status = await service.run()
+        if status == EXIT_DONE:
+            self.places.starts.unlink(missing_ok=True)  # this one was not started in vain
+        return status
 
     def _make_agent(self, state: Callable[[], State], emit: Callable[[Event], None]) -> Agent:
         """The agent of this host, in this process; its probe is a child."""

@@ -54,6 +54,11 @@ class Places:
         return self.runtime / "broker.lock"
 
     @property
+    def starts(self) -> Path:
+        """Counts starts in vain (`client.starts`)."""
+        return self.runtime / "broker.starts"
+
+    @property
     def simulated(self) -> Path:
         return simulated_beside(self.user_url)
 

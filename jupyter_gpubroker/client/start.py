@@ -4,7 +4,7 @@ Whoever holds the start lock starts; the others wait for it and then find what i
 when it listens; if it dies before, the last line of its log is the reason given. It gets a scrubbed environment, so that
 marks of the notebook or job it was started from are not inherited. A configured or machine-wide broker that does not
 answer is down, and no other is started beside it. One of the user's own that simulates other GPUs than GPUBROKER_SIMULATE
-asks for is replaced where nobody uses it.
+asks for is replaced where nobody uses it. One that ends badly again and again is started after growing pauses (`starts`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import math
 import os
 import select
 import subprocess
@@ -30,6 +31,7 @@ from . import simulation
 from .errors import BrokerDown, BrokerError
 from .http import BrokerClient
 from .places import Places
+from .starts import Starts
 
 START_S = 15.0
 STOP_S = 10.0
@@ -202,6 +204,7 @@ def _start_lock(places: Places, deadline: float) -> Iterator[None]:
 
 def _start(places: Places, environ: Mapping[str, str], deadline: float) -> None:
     """Start the broker and wait until it listens. It forks away from us, so it never becomes our zombie."""
+    _count(places)
     told, tells = os.pipe()
     try:
         with places.log.open("ab") as log:
@@ -237,6 +240,18 @@ def _start(places: Places, environ: Mapping[str, str], deadline: float) -> None:
             os.close(tells)
     if not is_listening and not answers(places.url):
         raise BrokerDown(f"The broker could not start: {_last_line(places.log, log_end)}")
+
+
+def _count(places: Places) -> None:
+    """One more start. Raises BrokerDown while the last ones were in vain and the next is not due."""
+    starts = Starts(places.starts)
+    pause_s = starts.pause_s
+    if pause_s:
+        raise BrokerDown(
+            f"The broker was started {starts.in_vain} times and ended badly each time; it is started again in "
+            f"{math.ceil(pause_s)} s at the earliest. Its last words in {places.log}: {_last_line(places.log, 0)}"
+        )
+    starts.add()
 
 
 def _last_line(log: Path, since: int) -> str:

@@ -33,3 +33,13 @@ def test_who_says_nothing_with_room_to_say_it_has_a_log() -> None:
     with pytest.raises(BrokerDown, match="it said nothing") as down:
         ensure_broker()
     assert str(Places.find().log) in str(down.value)
+
+
+@pytest.mark.usefixtures("mute")
+def test_what_ends_badly_each_time_is_named_and_not_started_at_once_again() -> None:
+    for _ in range(3):
+        with pytest.raises(BrokerDown, match="could not start"):
+            ensure_broker()
+    Places.find().log.write_text("ValueError: a bug\n")
+    with pytest.raises(BrokerDown, match=r"3 times and ended badly.*broker.log: ValueError: a bug"):
+        ensure_broker()
