@@ -48,6 +48,11 @@ def local_agent(
     )
 
 
+def simulated_spec(simulate: str, folder: Path) -> str:
+    """What a GPUBROKER_SIMULATE value has simulated on this host, empty for nothing. Raises ValueError for a bad one."""
+    return choose(simulate, folder).spec or ""
+
+
 def _fencing() -> Fencing:
     rules = rules_that_work()
     if rules is None:

@@ -190,13 +190,22 @@ class BrokerApp(Application):
             idle_exit_s=self.idle_exit_s if self._scope.ends_unused else math.inf,
             attend_grace_s=self.attend_grace_s,
             scope=self._scope,
-            simulate=self.simulate,
+            simulates=self._simulates(),
             ready=self._tell_ready,
         )
         status = await service.run()
         if status == EXIT_DONE:
             self.places.starts.unlink(missing_ok=True)  # this one was not started in vain
         return status
+
+    def _simulates(self) -> str:
+        """What is simulated here, apart from how those GPUs fare; empty where nothing is."""
+        from ..agent.local import simulated_spec
+
+        try:
+            return simulated_spec(self.simulate, self.places.simulated)
+        except ValueError as error:
+            raise Unfit(str(error)) from error
 
     def _make_agent(self, state: Callable[[], State], emit: Callable[[Event], None]) -> Agent:
         """The agent of this host, in this process; its probe is a child."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 
 from ..core.model import State
@@ -22,6 +23,7 @@ class Presence:
 
     def __init__(self) -> None:
         self._open = 0
+        self._waiting = 0
         self._last_s = time.monotonic()
 
     def began(self) -> None:
@@ -30,6 +32,19 @@ class Presence:
     def ended(self) -> None:
         self._open -= 1
         self._last_s = time.monotonic()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Meanwhile somebody waits for news of what the broker keeps."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self._waiting > 0
 
     @property
     def absent_s(self) -> float:

@@ -70,20 +70,31 @@ class Served:
         return Caller(owner_name(uid), uid, pid, groups, is_admin)
 
 
-@lru_cache(maxsize=1024)
 def owner_name(uid: int) -> Owner:
     try:
-        return Owner(pwd.getpwuid(uid).pw_name)
+        return Owner(_found_user(uid))
     except KeyError:
         return Owner(f"uid:{uid}")
 
 
-@lru_cache(maxsize=1024)
 def _group_name(gid: int) -> str:
     try:
-        return grp.getgrgid(gid).gr_name
+        return _found_group(gid)
     except KeyError:
         return f"gid:{gid}"
+
+
+# Names that were found are kept. Others are not: a directory service may not have answered for a while.
+
+
+@lru_cache(maxsize=1024)
+def _found_user(uid: int) -> str:
+    return pwd.getpwuid(uid).pw_name
+
+
+@lru_cache(maxsize=1024)
+def _found_group(gid: int) -> str:
+    return grp.getgrgid(gid).gr_name
 
 
 def _groups(peer: socket.socket, gid: int) -> tuple[str, ...]:

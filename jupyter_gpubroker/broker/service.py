@@ -89,7 +89,7 @@ class Service:
         idle_exit_s: float,
         attend_grace_s: float,
         scope: Scope,
-        simulate: str,
+        simulates: str,
         ready: Callable[[], None],
     ) -> None:
         self._place = place
@@ -121,7 +121,7 @@ class Service:
         self._used = Meter()
         self._errands: set[asyncio.Task[None]] = set()
         settings = Settings(
-            scope.served, scope.name, secrets.token_hex(8), time.monotonic(), simulate
+            scope.served, scope.name, secrets.token_hex(8), time.monotonic(), simulates
         )
         self._told_to_stop = asyncio.Event()
         self._broker = Broker(

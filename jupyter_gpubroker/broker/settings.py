@@ -11,11 +11,11 @@ from .identity import Served
 class Settings:
     """`incarnation` tells this process from the brokers before it; `served` is who may call.
 
-    `simulate` is the setting of that name, such as `auto:2xH200`.
+    `simulates` are the GPUs that are simulated, such as `2xH200`; empty where none are.
     """
 
     served: Served
     scope: str
     incarnation: str
     started_s: float
-    simulate: str
+    simulates: str

@@ -68,10 +68,6 @@ class Views:
         problem = self._node_problem()
         mode = modes.of_groups(self._state, self._groups).value
         said = reason_view(Reason.of(f"mode_{mode}"))
-        # Those of an earlier simulation are lost, and nobody's any more.
-        is_simulated = any(
-            gpu.simulated and gpu.state != "lost" for gpu in self._state.gpus.values()
-        )
         return wire.HealthView(
             status="ok" if problem is None else "degraded",
             version=__version__,
@@ -81,11 +77,11 @@ class Views:
             incarnation=settings.incarnation,
             pid=os.getpid(),
             ready=self._latest.has_looked,
-            simulated=is_simulated,
+            simulated=settings.simulates != "",
             uptime_ms=round((time.monotonic() - settings.started_s) * 1000),
             problem=problem,
             isolation=self._isolation(),
-            simulates=settings.simulate.removeprefix("auto:") if is_simulated else "",
+            simulates=settings.simulates,
             mode_sentence=said.sentence,
             mode_sentence_es=said.sentence_es,
         )

@@ -18,7 +18,9 @@ def wished(environ: Mapping[str, str]) -> str | None:
 
 
 def contradicts(health: HealthView, wish: str) -> bool:
-    """Whether a broker whose devices were looked at has other GPUs than `wish` asks for."""
+    """Whether a broker has other GPUs than `wish` asks for. Never of one that has not looked at its devices yet."""
+    if not health.ready:
+        return False
     if wish.removeprefix(AUTO) == health.simulates:
         return False
     if wish.startswith(AUTO) and not health.simulates:

@@ -51,17 +51,19 @@ def ensure_broker(places: Places | None = None, *, environ: Mapping[str, str] | 
     environ = os.environ if environ is None else environ
     places = Places.find(environ) if places is None else places
     wish = _wish_of(places, environ)
-    if _serves(places.url, wish):
-        return places.url
-    if not places.may_start:
-        raise BrokerDown(
-            f"The broker configured at {places.url} does not answer. Start it, or unset GPUBROKER_URL to use one of your own."
-        )
-    places.prepare()
-    deadline = time.monotonic() + START_S
-    with _start_lock(places, deadline):
-        if not _found(places, deadline) or _made_way(places.url, wish):
-            _start(places, environ, deadline)
+    if not _serves(places.url, wish):
+        if not places.may_start:
+            raise BrokerDown(
+                f"The broker configured at {places.url} does not answer. "
+                "Start it, or unset GPUBROKER_URL to use one of your own."
+            )
+        places.prepare()
+        deadline = time.monotonic() + START_S
+        with _start_lock(places, deadline):
+            if not _found(places, deadline) or _made_way(places.url, wish):
+                _start(places, environ, deadline)
+    if wish is not None:
+        _brought_forward.add((places.url, wish))
     return places.url
 
 
@@ -89,12 +91,18 @@ def _is_absence(error: BrokerDown) -> bool:
     return isinstance(error.__cause__, httpx.NetworkError | httpx.ProtocolError)
 
 
-def stop_broker(url: str, *, force: bool = False) -> StoppedView:
-    """Tell the broker to end, and wait until it has. Raises BrokerError where it is in use, unless forced; BrokerDown."""
+def stop_broker(url: str, *, force: bool = False, unless_attended: bool = False) -> StoppedView:
+    """Tell the broker to end, and wait until it has. Raises BrokerError where it is in use, unless forced; BrokerDown.
+
+    `unless_attended` spares it for anybody who is there, too, and not only for what is held or wanted.
+    """
     with BrokerClient(url, answer_s=HEALTH_S) as client:
-        pidfd = os.pidfd_open(client.call(routes.HEALTH).pid)
         try:
-            stopped = client.call(routes.STOP, body=StopBody(force))
+            pidfd = os.pidfd_open(client.call(routes.HEALTH).pid)
+        except ProcessLookupError as error:
+            raise BrokerDown("The broker has just ended by itself.") from error
+        try:
+            stopped = client.call(routes.STOP, body=StopBody(force, unless_attended))
             if not select.select([pidfd], [], [], STOP_S)[0]:
                 raise BrokerDown(
                     f"The broker (process {stopped.pid}) was told to end but did not in time."
@@ -104,18 +112,15 @@ def stop_broker(url: str, *, force: bool = False) -> StoppedView:
     return stopped
 
 
-# Wishes that this process has brought forward, each once: two servers with different ones must not replace each other's
-# broker for ever.
-_brought_forward: set[tuple[str, str]] = set()
+# Wishes that this process has brought forward, and that were met or refused: two servers with different ones must not
+# replace each other's broker for ever.
+_brought_forward: set[tuple[str, str | None]] = set()
 
 
 def _wish_of(places: Places, environ: Mapping[str, str]) -> str | None:
     """What the broker should simulate, None where that is nobody's concern (any more)."""
     wish = simulation.wished(environ) if places.may_start else None
-    if wish is None or (places.url, wish) in _brought_forward:
-        return None
-    _brought_forward.add((places.url, wish))
-    return wish
+    return None if (places.url, wish) in _brought_forward else wish
 
 
 def _serves(url: str, wish: str | None) -> bool:
@@ -161,9 +166,12 @@ def _made_way(url: str, wish: str | None) -> bool:
     if _serves(url, wish):
         return False
     try:
-        stop_broker(url)
+        stop_broker(url, unless_attended=True)
     except BrokerError:  # in use
         return False
+    except BrokerDown as error:
+        if not isinstance(error.__cause__, ProcessLookupError):
+            raise
     return True
 
 

@@ -40,8 +40,8 @@ class Archive:
         self._engine = sa.create_engine(url, poolclass=sa.NullPool)
 
     def audit(self, sought: Sought) -> tuple[list[AuditRow], int]:
-        """At most ROWS_MAX rows, of the LOOKED_AT_MAX that are next or newest, and how far was looked. Raises StoreRefused."""
-        limit = min(sought.limit, ROWS_MAX)
+        """One to ROWS_MAX rows, of the LOOKED_AT_MAX that are next or newest, and how far was looked. Raises StoreRefused."""
+        limit = max(1, min(sought.limit, ROWS_MAX))
         query = sa.select(audit).where(*_conditions(sought)).limit(limit)
         with self._connected() as connection:
             newest = connection.execute(sa.select(sa.func.max(audit.c.sequence))).scalar() or 0

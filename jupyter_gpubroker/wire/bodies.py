@@ -19,9 +19,13 @@ Kind = Literal["empty", "parked", "checkpointed", "restarted"]
 
 
 class StopBody(Struct, frozen=True):
-    """POST /v1/broker:stop. Refused while anything is held, waited for or queued, but with `force`."""
+    """POST /v1/broker:stop. Refused while anything is held, waited for or queued, but with `force`.
+
+    With `unless_attended` also while a session lives or somebody waits for news of anything but the broker itself.
+    """
 
     force: bool
+    unless_attended: bool = False
 
 
 class ModeBody(Struct, frozen=True):

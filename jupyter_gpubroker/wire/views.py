@@ -30,7 +30,7 @@ class HealthView(Struct, frozen=True):
     """`pid` and `incarnation` tell brokers apart; `ready` once the devices were looked at (or cannot be: `problem`).
 
     `mode` is what holds for the caller, apart from single GPUs; `mode_sentence` says what it means.
-    `simulates` are the simulated GPUs that are there, such as `2xH200`; empty where GPUs are real, none, or not looked at yet.
+    `simulates` are the GPUs that this broker simulates, such as `2xH200`, however they fare; empty where it simulates none.
     `isolation` is what keeps programs off GPUs that were not lent to them: `none`, `advisory` or `fenced`.
     """
 

@@ -23,7 +23,7 @@ from tornado.iostream import IOStream, StreamClosedError
 
 from ...core.model import Reason
 from ...errors import Refused
-from ...wire.routes import API, BODY_BYTES_MAX, WAIT_S_MAX, Nothing, Route
+from ...wire.routes import API, BODY_BYTES_MAX, HEALTH, WAIT_S_MAX, Nothing, Route
 from ...wire.views import Problem
 from ..identity import Caller, Unidentified
 from .call import Action, Answer, Broker, Call, Read
@@ -188,7 +188,12 @@ class Handler(web.RequestHandler):
     ) -> Answer:
         """The next answer that differs from `known`, or the last one when the wait is over or the caller is gone."""
         attendance = self._broker.attendance
-        with attendance.listening(answer.attends) if answer.attends else nullcontext():
+        # Whoever is about to end a broker asks how it is: that alone is no use of it.
+        is_use = self._route is not HEALTH
+        with (
+            self._broker.presence.waiting() if is_use else nullcontext(),
+            attendance.listening(answer.attends) if answer.attends else nullcontext(),
+        ):
             deadline = time.monotonic() + wait_s
             while answer.etag == known and not self._gone.done():
                 left_s = deadline - time.monotonic()

@@ -54,7 +54,11 @@ def queue(call: Call) -> Answer:
 async def stop(call: Call) -> StoppedView:
     """Whoever is waited for by somebody does not go without a word of force."""
     state = call.state
-    if is_in_use(state) and not call.body_as(StopBody).force:
+    body = call.body_as(StopBody)
+    is_attended = any(True for _ in live(state.sessions)) or call.broker.presence.is_waited_for
+    if body.unless_attended and is_attended:
+        raise Conflict(Reason.of("broker_attended"))
+    if is_in_use(state) and not body.force:
         raise Conflict(
             Reason.of(
                 "broker_in_use",

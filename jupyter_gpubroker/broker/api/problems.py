@@ -86,6 +86,10 @@ _SENTENCES: Mapping[str, tuple[str, str]] = {
         "The broker is in use (leases: {leases}, waiting requests: {requests}, batch jobs: {jobs}), so it goes on.",
         "El broker está en uso (concesiones: {leases}, peticiones en espera: {requests}, trabajos: {jobs}), así que sigue.",
     ),
+    "broker_attended": (
+        "Kernels, commands or pages work with this broker, so it goes on.",
+        "Hay kernels, órdenes o páginas que trabajan con este broker, así que sigue.",
+    ),
     "broker_stopping": (
         "The broker ends. Whoever needs one starts it anew, and it finds everything as it was.",
         "El broker termina. Quien lo necesite lo inicia de nuevo, y lo encuentra todo como estaba.",

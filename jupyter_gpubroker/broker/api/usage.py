@@ -24,8 +24,9 @@ _TAKEN = "taken"
 
 
 async def get_usage(call: Call) -> UsageView:
-    hours = max(1, whole_number(call.query, "hours", HOURS))
-    since_hour = int(time.time() // HOUR_S) + 1 - hours
+    end_hour = int(time.time() // HOUR_S) + 1  # since 1970, before which nobody used anything
+    hours = min(max(1, whole_number(call.query, "hours", HOURS)), end_hour)
+    since_hour = end_hour - hours
     since = rfc3339(since_hour * HOUR_S * 1000)
     archive = call.broker.archive
     try:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from jupyter_gpubroker.client import (
@@ -20,6 +21,7 @@ from jupyter_gpubroker.client import (
 )
 from jupyter_gpubroker.client.simulation import difference
 from jupyter_gpubroker.client.start import stop_broker
+from jupyter_gpubroker.devices.simulated_faults import FAULTS, Faults
 from jupyter_gpubroker.wire.bodies import StopBody
 from jupyter_gpubroker.wire.views import HealthView
 from tests.support.broker import Holder, running_broker
@@ -66,6 +68,25 @@ def test_a_broker_in_use_stays_and_the_difference_is_told(folders) -> None:
         assert told is not None
         assert "simulated GPUs (2xL4)" in told
         assert "the broker that runs simulates 1xH200" in told
+
+
+def test_a_broker_that_a_kernel_works_with_stays_although_nothing_is_held(folders) -> None:
+    with running_broker("1xH200") as broker, Holder(broker):
+        ensure_broker(broker.places, environ={**os.environ, "GPUBROKER_SIMULATE": "2xA100"})
+        assert broker.client.call(routes.HEALTH).pid == broker.process.pid
+
+
+def test_a_broker_whose_gpus_are_all_lost_is_the_one_wished_for(folders) -> None:
+    with running_broker("1xH200") as broker:
+        (gpu,) = broker.client.call(routes.GPUS).gpus
+        (broker.places.simulated / FAULTS).write_bytes(
+            msgspec.json.encode(Faults(states={gpu.uuid: "lost"}))
+        )
+        for view in broker.client.watch(routes.GPUS, wait_s=5):
+            if view.gpus[0].state == "lost":
+                break
+        health = ensured(broker.places, GPUBROKER_SIMULATE="1xH200")
+        assert (health.pid, health.simulates) == (broker.process.pid, "1xH200")
 
 
 def test_a_process_brings_its_wish_forward_once_so_that_two_cannot_fight(folders) -> None:

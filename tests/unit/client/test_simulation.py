@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from jupyter_gpubroker.client.places import Places
 from jupyter_gpubroker.client.simulation import contradicts, difference
@@ -49,6 +50,10 @@ def test_a_wish_is_compared_with_what_is_there(
     assert contradicts(there, wish) == is_other
     told = difference(there, {"GPUBROKER_SIMULATE": wish})
     assert (told is not None) == is_other
+
+
+def test_of_a_broker_that_has_not_looked_yet_nothing_is_said() -> None:
+    assert not contradicts(replace(health(), ready=False), "2xH200")
 
 
 def test_who_wishes_nothing_is_content_with_everything() -> None:

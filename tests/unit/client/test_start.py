@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from jupyter_gpubroker.client import BrokerDown, Places, ensure_broker
+from jupyter_gpubroker.client import BrokerDown, Places, ensure_broker, start
 
 
 @pytest.fixture
@@ -26,6 +27,26 @@ def test_a_full_disk_is_named(monkeypatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_bavail=0, f_frsize=4096))
     with pytest.raises(BrokerDown, match=r"could not start: No space left on device: .*Free some"):
         ensure_broker()
+
+
+@pytest.mark.usefixtures("mute")
+def test_a_wish_whose_broker_could_not_start_is_brought_forward_again(monkeypatch) -> None:
+    monkeypatch.setenv("GPUBROKER_SIMULATE", "1xA100")
+    with pytest.raises(BrokerDown):
+        ensure_broker()
+    assert start._wish_of(Places.find(), os.environ) == "1xA100"
+
+
+def test_a_broker_that_ends_before_it_is_told_to_has_made_way(monkeypatch) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise ProcessLookupError
+
+    health = SimpleNamespace(pid=1)
+    client = SimpleNamespace(call=lambda *_: health)
+    monkeypatch.setattr(start, "BrokerClient", lambda *_, **__: nullcontext(client))
+    monkeypatch.setattr(start, "_serves", lambda *_: False)
+    monkeypatch.setattr(os, "pidfd_open", gone)
+    assert start._made_way("unix:///nowhere", "2xH200")
 
 
 @pytest.mark.usefixtures("mute")

@@ -41,6 +41,13 @@ def test_the_newest_rows_come_oldest_first_and_one_can_ask_on(store, archive) ->
     assert ([row.sequence for row in more], looked_to) == ([6], 6)
 
 
+def test_who_asks_for_no_rows_gets_one_at_a_time(store, archive) -> None:
+    store.commit([said(a_slot(epoch=epoch), "floor_measured") for epoch in range(1, 3)], MARK)
+    rows, looked_to = archive.audit(Sought(after=0, limit=0))
+    assert ([row.sequence for row in rows], looked_to) == ([1], 1)
+    assert archive.audit(Sought(after=2, limit=0)) == ([], 2)
+
+
 def test_rows_are_found_by_what_one_looks_for(store, archive) -> None:
     store.commit(
         [said(a_slot(), "device_reported"), said(a_lease("a"), "revoked", "LeaseRevoked")], MARK
