@@ -164,14 +164,16 @@ class Scene:
     async def variables_alive(self) -> Evidence:
         """The person looks at the variables, at the prompt where the cell still stands."""
         assert self._stopped_cell is not None
-        before = len(self._stopped_cell.text)
+        cell, before = self._stopped_cell, len(self._stopped_cell.text)
         self.notebook.answer(PROMPT_QUESTION)
         await self.notebook.prompted()
-        said = self._stopped_cell.text[before:]
+        # What is printed comes on another channel than the prompt, and may come after it.
+        await self.notebook.until(lambda: "\n" in cell.text[before:])
+        said = cell.text[before:]
         if self._fingerprint not in said:
             raise Failed(f"the variables are not what they were: {said.strip()[-200:]}")
         self.notebook.answer(BREAKPOINT_OVER)
-        await self._stopped_cell.ended()
+        await cell.ended()
         return self._evidence("same values at the breakpoint's prompt, and the cell ran to its end")
 
     async def lease_granted_again(self) -> Evidence:
