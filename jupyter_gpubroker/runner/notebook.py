@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from jupyter_client.kernelspec import NATIVE_KERNEL_NAME
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -56,7 +57,7 @@ class _Run(NotebookClient):
 
     def __init__(self, path: Path, notebook: Any, sockets: Path) -> None:
         kernel = AsyncKernelManager(
-            kernel_name=notebook.metadata.get("kernelspec", {}).get("name", ""),
+            kernel_name=notebook.metadata.get("kernelspec", {}).get("name", NATIVE_KERNEL_NAME),
             transport="ipc",
             connection_file=str(sockets / "kernel.json"),
         )

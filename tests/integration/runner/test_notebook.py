@@ -16,14 +16,14 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
 ENDLESS = "import signal\nprint('asleep', flush=True)\nsignal.pause()"
 
 
-def notebook(folder: Path, *cells: str) -> Path:
+def notebook(folder: Path, *cells: str, metadata: Any = KERNEL) -> Path:
     path = folder / "train.ipynb"
     content = [
         {"cell_type": "code", "id": f"c{at}", "metadata": {}, "outputs": [], "source": cell}
         | {"execution_count": None}
         for at, cell in enumerate(cells)
     ]
-    document = {"cells": content, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    document = {"cells": content, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     path.write_text(json.dumps(document))
     return path
 
@@ -48,6 +48,13 @@ def test_its_cells_run_in_its_folder_and_their_output_is_in_both(tmp_path: Path)
     assert "".join(printed[0]["text"]) == "loss 0.1\n"
     assert result[0]["data"]["text/plain"] == ["True"]
     assert [file.name for file in tmp_path.iterdir()] == ["train.ipynb"]
+
+
+def test_one_that_names_no_kernel_runs_in_the_usual_one(tmp_path: Path) -> None:
+    run = start(notebook(tmp_path, "print('loss 0.1')", metadata={}))
+    stdout, stderr = run.communicate()
+    assert (run.returncode, stderr) == (0, "")
+    assert "loss 0.1" in stdout
 
 
 def test_an_error_ends_it_and_stands_in_the_notebook(tmp_path: Path) -> None:
