@@ -107,7 +107,7 @@ def test_a_broker_that_goes_away_leaves_the_notebook_alone(
     assert kernel.run("1 + 1", reported=False).text == "2"
     broker.start()
     assert kernel.until_lease("active").id == lease.id
-    until("the kernel's word", lambda: "held" in kernel.run("%gpu").text)
+    until("the kernel's word", lambda: "Held" in kernel.run("%gpu").text)
     assert "went back" in kernel.run("%gpu release").text
 
 

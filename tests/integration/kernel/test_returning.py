@@ -75,8 +75,8 @@ def test_between_cells_the_gpu_is_lent_on_and_is_back_before_the_next(kernel: Ke
 def test_our_own_commands_run_while_the_memory_is_away(kernel: Kernel) -> None:
     hold_and_use(kernel)
     parked = kernel.run("%gpu park")
-    assert "parked" in parked.text
-    assert "parked" in kernel.run("%gpu\n%gpu why").text
+    assert "Parked" in parked.text
+    assert "Parked" in kernel.run("%gpu\n%gpu why").text
     kernel.until_lease("parked")
     assert "is back" in kernel.run("%gpu unpark").text
     assert "b'weights'" in kernel.run(USE).text
@@ -101,7 +101,7 @@ def test_our_commands_work_at_a_prompt_while_the_gpu_is_away(kernel: Kernel) -> 
     prompt = [lends_to_a_rival(kernel, "%gpu cpu 6 * 7"), "%gpu", "%gpu cpu block.read()", "c", "c"]
     ran = kernel.run(f"import pdb; pdb.set_trace()\n{USE}", prompt)
     assert "42" in ran.text
-    assert "parked" in ran.text
+    assert "Parked" in ran.text
     assert "GPUAway" in ran.text
     assert "b'weights'" in ran.text
 
