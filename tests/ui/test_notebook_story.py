@@ -121,10 +121,10 @@ def test_who_says_keep_keeps_the_gpu(lab: Lab, desk: Desk, look: Look) -> None:
     notebook = desk.open("keep.ipynb")
     notebook.cell(0).run()
     notebook.cell(1).run()
-    lab.submit(*JOB)
     stopped, keep = notebook.cell(2), notebook.cell(3)
     stopped.start()
     stopped.asked()
+    lab.submit(*JOB)
     expect(stopped.notice).to_contain_text("%gpu keep", timeout=SEEN_MS)
     told = stopped.notice.inner_text()
     expect(stopped.notice).not_to_have_text(told, timeout=SEEN_MS)  # it counts down

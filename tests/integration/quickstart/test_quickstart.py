@@ -85,7 +85,7 @@ async def test_its_story_happens_as_it_is_told(notebook, place):
     assert "of 360 test digits recognised" in everything
     assert "finished" in everything
     assert "1000000 285" in everything, "the variables lived through it"
-    assert [text for text in opened.displays if "goes back" in text], "the notice was shown"
+    assert [text for text in opened.displays if "GPUs go back" in text], "the notice was shown"
     await opened.close()
 
 

@@ -216,6 +216,8 @@ class Kernel:
         )
         page = FrontEnd(connection, protocol, Session(session=session_id))
         try:
+            # A kernel drops what it asks a page whose channels are not all connected yet; the one for that connects last.
+            page.wait_for("kernel_info_reply", page.send("control", "kernel_info_request", {}))
             yield page
         finally:
             connection.close()
