@@ -313,6 +313,8 @@ class AsyncBrokerClient(_Base):
 
     async def _send(self, arguments: dict[str, Any]) -> Answer:
         for attempt in range(1, ATTEMPTS + 1):
+            if self._http.is_closed:  # a server that ends, while its kernels still do
+                raise BrokerDown("The connection to the broker was closed here.")
             try:
                 return _answer(
                     await self._http.request(**arguments, extensions={"trace": self._trace})

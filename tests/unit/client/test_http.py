@@ -166,6 +166,17 @@ def test_a_refusal_carries_the_brokers_words(folder: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_who_asks_through_a_closed_client_is_told_that_no_broker_answers(
+    folder: Path,
+) -> None:
+    with server(folder, lambda _: response("200 OK", OK)) as url:
+        async with AsyncBrokerClient(url) as client:
+            pass
+        with pytest.raises(BrokerDown):
+            await client.call(routes.QUEUE)
+
+
+@pytest.mark.asyncio
 async def test_a_watch_yields_changes_only(folder: Path) -> None:
     said = [
         response("200 OK", OK, 'ETag: "1"'),
