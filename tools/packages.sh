@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sees to it that the programs are there which some tests need: Chromium, strace, gcc. Where they may not be installed, those
+# Sees to it that the programs are there which some tests need: Chromium, strace, gcc, systemd's own check of units. Where they may not be installed, those
 # tests skip and say why.
 set -euo pipefail
 
@@ -9,6 +9,7 @@ chromium --version >/dev/null 2>&1 || google-chrome --version >/dev/null 2>&1 ||
 for program in strace gcc; do
   command -v "$program" >/dev/null || missing+=("$program")
 done
+command -v systemd-analyze >/dev/null || missing+=(systemd)
 ((${#missing[@]})) || exit 0
 
 as_root=()
