@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sees to it that the programs are there which some tests need: Chromium, strace, gcc, systemd's own check of units. Where they may not be installed, those
-# tests skip and say why.
+# Sees to it that the programs are there which some tests need: Chromium, strace, gcc, systemd's own check of units. Where they
+# may not be installed, those tests skip and say why.
 set -euo pipefail
 
 missing=()
