@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import cells, debugger_prompt
+from . import cells, debugger_prompt, wakeup
 from .environment import NAME, NOTHING
 from .errors import Unavailable
 from .session import of_environment
@@ -29,6 +29,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(gpu, "line", "gpu")
     debugger_prompt.install(gpu)
     cells.install(shell)
+    wakeup.install(getattr(shell, "kernel", None))
     try:
         session = of_environment(os.environ)
     except Unavailable:
